@@ -16,7 +16,7 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 use topdown_record::views::{Heading, View, says_no_callers, says_nothing};
 use topdown_record::{
-    CallGraph, Condition, Journal, Kept, Profile, RecordUntil, Recorder, Settings, SourcePlace,
+    CallGraph, Condition, Journal, JournalContents, Profile, RecordUntil, Recorder, Settings, SourcePlace,
     counted_events, lbr_of_cpus,
 };
 use topdown_report::Output;
@@ -126,7 +126,7 @@ fn has_room_beside(path: &Path) -> bool {
 fn what_is_kept(journal: &Journal) -> String {
     let much = match journal.failed() {
         None => "what was recorded",
-        Some(_) if Kept::read(journal.path()).is_ok() => "the beginning of what was recorded",
+        Some(_) if JournalContents::read(journal.path()).is_ok() => "the beginning of what was recorded",
         Some(_) => {
             let _ = fs::remove_file(journal.path());
             return NOTHING_KEPT.into();
@@ -339,7 +339,8 @@ impl Arguments {
     fn again(&self, from: &Path, view: Option<View>) -> Result<End, Failure> {
         let view = view.ok_or("-o: what was recorded is in the file of --from; choose another ending");
         let view = view.map_err(failed)?;
-        let Kept { recording, command, occasion, cut, .. } = Kept::read(from).map_err(failed)?;
+        let JournalContents { recording, command, occasion, cut, .. } =
+            JournalContents::read(from).map_err(failed)?;
         let (command, occasion) = (topdown_report::clean(&command), topdown_report::clean(&occasion));
         let heading = Heading { command: &command, occasion: &occasion };
         let mut profile = Profile::new(&recording);

@@ -245,7 +245,7 @@ pub fn named_for(path: &Path, pid: u32, program: Option<&OsString>) -> io::Resul
     let told = std::fs::read(format!("/proc/{pid}/environ"))
         .map_or_else(|_| std::env::vars_os().collect(), environment);
     let digits: String = local_time().chars().take(19).filter(|c| c.is_ascii_digit() || *c == 'T').collect();
-    let names = pattern::Names {
+    let names = pattern::PatternNames {
         pid,
         host: host(),
         program: program.cloned().unwrap_or_else(|| "topdown".into()),

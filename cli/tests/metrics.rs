@@ -3,7 +3,7 @@
 #[path = "../../report/tests/made/mod.rs"]
 mod made;
 
-use made::{Made, Scratch, ran};
+use made::{Scratch, TableContent, ran};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -96,8 +96,8 @@ fn samples(answer: &str) -> BTreeMap<String, f64> {
     text.lines().filter(|line| !line.starts_with('#')).map(sample).collect()
 }
 
-fn table(slots: u64, name: &str) -> Made {
-    let mut made = Made::new(10, "./server");
+fn table(slots: u64, name: &str) -> TableContent {
+    let mut made = TableContent::new(10, "./server");
     let root = made.thread("main", ran(slots, [50, 10, 10, 30], [10, 5, 5, 20], 100).sum());
     made.region(name, root, ran(slots / 2, [20, 10, 10, 60], [10, 5, 5, 50], 100).sum());
     made

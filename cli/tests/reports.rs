@@ -130,7 +130,7 @@ fn names_of_files_do_not_steer_the_terminal() {
     let output = done(command.arg(std::ffi::OsStr::from_bytes(b"\x9b2J\xff")));
     assert!(text(&output.stderr).contains("2J"), "{}", text(&output.stderr));
     // what a measured process says of itself, too
-    let mut made = Made::new(10, "hostile");
+    let mut made = TableContent::new(10, "hostile");
     made.header.path = 0;
     made.header.trouble[..7].copy_from_slice(b"\x1b[2J \xc2\x9b");
     let table = made.write(&scratch.0);

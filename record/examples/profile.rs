@@ -7,8 +7,8 @@ use std::time::Duration;
 use topdown::SampledEvents;
 use topdown_record::views::{Heading, View};
 use topdown_record::{
-    CallStack, EstimatedShares, FunctionFigures, Limit, Pace, Profile, ProfiledCore, ProfiledFunction,
-    ProfiledLine, SourceLine, Sources, StackFrame, Unseen, Untold,
+    CallStack, EstimatedShares, FunctionFigures, Limit, NoShares, Pace, Profile, ProfiledCore,
+    ProfiledFunction, ProfiledLine, SourceLine, Sources, StackFrame, Unseen,
 };
 use topdown_report::ShareInterval;
 
@@ -19,8 +19,8 @@ const SECOND: u64 = 1_000_000_000;
 
 /// Stacks, seconds of each, and of the innermost function retiring, bad speculation, frontend bound and how far they may be off,
 /// all in %.
-type Row = (&'static [&'static str], u64, Option<([u32; 3], u32)>);
-const STACKS: [Row; 8] = [
+type SimulatedRow = (&'static [&'static str], u64, Option<([u32; 3], u32)>);
+const STACKS: [SimulatedRow; 8] = [
     (&["_start", "main", "read_input", "parse"], 9, Some(([30, 35, 20], 3))),
     (&["_start", "main", "solve", "lookup"], 24, Some(([12, 3, 5], 4))),
     (&["_start", "main", "solve", HOSTILE], 14, Some(([55, 5, 15], 2))),
@@ -51,7 +51,7 @@ fn told(events: &SampledEvents, [retiring, bad, frontend]: [u32; 3], error: u32)
     EstimatedShares { shares: shares.collect(), windows: 412, sampling: 0.8 * error }
 }
 
-fn figures(seconds: u64, all: u64, shares: Result<EstimatedShares, Untold>) -> FunctionFigures {
+fn figures(seconds: u64, all: u64, shares: Result<EstimatedShares, NoShares>) -> FunctionFigures {
     let value = seconds as f64 / all as f64;
     let time = ShareInterval::around(value, 0.02);
     FunctionFigures { time, time_ns: seconds * SECOND, bursts: 100 * seconds as usize, shares }
@@ -94,7 +94,7 @@ fn profile() -> Profile {
         let own: Vec<_> = STACKS.iter().filter(|(stack, ..)| stack.last() == Some(&name)).collect();
         let within = STACKS.iter().filter(|(stack, ..)| stack.contains(&name));
         let shares = own.first().and_then(|(.., shares)| *shares);
-        let shares = shares.map(|(shares, error)| told(&events, shares, error)).ok_or(Untold::Few(4));
+        let shares = shares.map(|(shares, error)| told(&events, shares, error)).ok_or(NoShares::Few(4));
         functions.push(ProfiledFunction {
             lines: lines(name, own.iter().map(|(_, seconds, _)| seconds).sum(), all),
             name: name.into(),
@@ -103,7 +103,7 @@ fn profile() -> Profile {
             path: format!("/usr/bin/{}", module(name)),
             core: 0,
             own: figures(own.iter().map(|(_, seconds, _)| seconds).sum(), all, shares),
-            inclusive: figures(within.map(|(_, seconds, _)| seconds).sum(), all, Err(Untold::Few(0))),
+            inclusive: figures(within.map(|(_, seconds, _)| seconds).sum(), all, Err(NoShares::Few(0))),
         });
     }
     let core = ProfiledCore {

@@ -131,12 +131,12 @@ pub struct RecordingComparison {
 }
 
 /// Names of core, function and module.
-type Name<'a> = (&'a str, &'a str, &'a str);
+type FunctionNames<'a> = (&'a str, &'a str, &'a str);
 
 /// Functions whose names tell them apart by their modules' paths alone.
-fn ambiguous<'a>(files: [&'a RecordedFile; 2]) -> BTreeSet<Name<'a>> {
+fn ambiguous<'a>(files: [&'a RecordedFile; 2]) -> BTreeSet<FunctionNames<'a>> {
     let twice = |file: &'a RecordedFile| {
-        let mut seen: HashMap<Name, usize> = HashMap::new();
+        let mut seen: HashMap<FunctionNames, usize> = HashMap::new();
         file.functions.iter().for_each(|function| *seen.entry(function.name_in_module()).or_default() += 1);
         seen.into_iter().filter(|(_, times)| *times > 1).map(|(name, _)| name)
     };
@@ -159,8 +159,8 @@ impl RecordingComparison {
         functions.sort_by_key(|(name, _)| *name);
         let all =
             |(name, all): (&String, _)| ComparedCore { name: name.clone(), all: FiguresChange::new(all) };
-        let function =
-            |((core, name, module), both): (Name, [Option<&RecordedFunction>; 2])| ComparedFunction {
+        let function = |((core, name, module), both): (FunctionNames, [Option<&RecordedFunction>; 2])| {
+            ComparedFunction {
                 name: name.into(),
                 module: module.into(),
                 core: core.into(),
@@ -168,7 +168,8 @@ impl RecordingComparison {
                 inclusive: FiguresChange::new(
                     both.map(|function| function.map(|function| &function.inclusive)),
                 ),
-            };
+            }
+        };
         let mut functions: Vec<_> = functions.into_iter().map(function).collect();
         let most = |time: &TimeChange| time.before.max(time.after);
         functions.sort_by_key(|function| {

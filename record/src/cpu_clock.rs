@@ -16,7 +16,7 @@
 #![forbid(unsafe_code)]
 
 use crate::clock_event::ClockEvent;
-use crate::event::{CLOCK, TaskEvent, Times};
+use crate::event::{CLOCK, EventTimes, TaskEvent};
 use crate::records::{CallGraph, RawSample, Sampled, sampled};
 use crate::sampler::SampledTarget;
 use crate::settings::Settings;
@@ -62,7 +62,7 @@ pub(crate) struct CpuClock {
     period: u64,
     period_before: u64,
     /// What it had counted by the last sample.
-    counted: Times,
+    counted: EventTimes,
     /// How many samples are still to come before the period is changed.
     unchanged: u64,
     turns: Option<ClockTurns>,
@@ -94,12 +94,12 @@ impl ClockTurns {
 
     /// What the clock has counted by now. For how long it was on nobody tells but its samples; since the last it was on for as large a part of the time
     /// as it was before.
-    fn by_now(&self, last: Times) -> io::Result<Times> {
+    fn by_now(&self, last: EventTimes) -> io::Result<EventTimes> {
         let ([ran, count], waited) = self.ran.counts_of_two()?;
         let ran = ran.saturating_add(waited); // (as `counted_by`)
         let part = if last.enabled > 0 { last.running as f64 / last.enabled as f64 } else { 1.0 };
         let running = last.running + (ran.saturating_sub(last.enabled) as f64 * part) as u64;
-        Ok(Times { count, enabled: ran, running })
+        Ok(EventTimes { count, enabled: ran, running })
     }
 }
 
@@ -136,7 +136,7 @@ fn attr(clock: ClockEvent, period_ns: f64, Settings { callers, kernel, .. }: Set
 }
 
 /// What is open of a clock.
-struct Opened {
+struct OpenClock {
     clock: ClockEvent,
     turns: Option<ClockTurns>,
     event: TaskEvent,
@@ -144,7 +144,12 @@ struct Opened {
 }
 
 /// An event with a ring, with the most room that may be locked.
-fn open(counted: SampledTarget, clock: ClockEvent, period_ns: f64, settings: Settings) -> io::Result<Opened> {
+fn open(
+    counted: SampledTarget,
+    clock: ClockEvent,
+    period_ns: f64,
+    settings: Settings,
+) -> io::Result<OpenClock> {
     let (tid, cpu) = counted.target();
     let room = match counted {
         SampledTarget::Cpu { .. } => ROOM,
@@ -157,7 +162,7 @@ fn open(counted: SampledTarget, clock: ClockEvent, period_ns: f64, settings: Set
         attr.__bindgen_anon_2.wakeup_watermark = (pages * PAGE / 2) as u32;
         let event = TaskEvent::open(attr, tid, cpu, turns.as_ref().map(|turns| &turns.ran))?;
         let ring = RecordRing::map(&event, pages)?;
-        Ok(Opened { clock, turns, event, ring })
+        Ok(OpenClock { clock, turns, event, ring })
     };
     let mut refused = io::Error::from(io::ErrorKind::OutOfMemory);
     for samples in room {
@@ -187,7 +192,7 @@ impl CpuClock {
         let by_counter = cycles.map(open).and_then(Result::ok);
         let by_timer = by_counter.is_none();
         let opened = by_counter.map_or_else(|| open(ClockEvent::timer(counted)), Ok)?;
-        let Opened { clock, turns, event, ring } = opened;
+        let OpenClock { clock, turns, event, ring } = opened;
         let Settings { callers, kernel, .. } = settings;
         Ok(CpuClock {
             kind,
@@ -202,7 +207,7 @@ impl CpuClock {
             everywhere: kinds == 1,
             period: clock.period(period_ns),
             period_before: 0,
-            counted: Times::default(),
+            counted: EventTimes::default(),
             unchanged: 1,
             turns,
             record: Vec::new(),
@@ -241,13 +246,13 @@ impl CpuClock {
     }
 
     /// What it had counted when a sample was taken.
-    fn counted_by(&self, sample: &RawSample) -> Times {
+    fn counted_by(&self, sample: &RawSample) -> EventTimes {
         let RawSample { enabled, running, ref counts, .. } = *sample;
         let count = |place: usize| counts.get(place).copied();
         match self.turns {
-            None => Times { count: count(0).unwrap_or(self.counted.count), enabled, running },
+            None => EventTimes { count: count(0).unwrap_or(self.counted.count), enabled, running },
             // (others may have had the counter when it was on)
-            Some(_) => Times {
+            Some(_) => EventTimes {
                 count: count(1).unwrap_or(self.counted.count),
                 enabled: count(0).unwrap_or(0).saturating_add(enabled.saturating_sub(running)),
                 running,
@@ -256,7 +261,7 @@ impl CpuClock {
     }
 
     /// The time since the last sample, if it has counted so much by now, and what no sample stands for, in nanoseconds.
-    fn since_the_last(&mut self, by_now: Times) -> (u64, u64) {
+    fn since_the_last(&mut self, by_now: EventTimes) -> (u64, u64) {
         let last = std::mem::replace(&mut self.counted, by_now);
         let counts = by_now.count.saturating_sub(last.count) as f64;
         let scale = if self.everywhere { scale_between(last, by_now) } else { 1.0 };
@@ -330,8 +335,8 @@ impl AsRawFd for CpuClock {
 }
 
 /// For how many times as long a clock was to count as it did, from then until now: it was off, or others had its counter.
-fn scale_between(then: Times, now: Times) -> f64 {
-    let since = |of: fn(Times) -> u64| of(now).saturating_sub(of(then)) as f64;
+fn scale_between(then: EventTimes, now: EventTimes) -> f64 {
+    let since = |of: fn(EventTimes) -> u64| of(now).saturating_sub(of(then)) as f64;
     let (enabled, running) = (since(|at| at.enabled), since(|at| at.running));
     if running > 0.0 { (enabled / running).max(1.0) } else { 1.0 }
 }
@@ -395,7 +400,7 @@ mod tests {
 
     #[test]
     fn time_in_which_it_had_no_counter_goes_with_the_rest() {
-        let at = |enabled, running| Times { count: 0, enabled, running };
+        let at = |enabled, running| EventTimes { count: 0, enabled, running };
         let between = |now| scale_between(at(1000, 900), now);
         assert_eq!((between(at(1300, 1200)), between(at(1600, 1200))), (1.0, 2.0));
         // it never counted; a record is damaged

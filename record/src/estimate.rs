@@ -47,7 +47,7 @@ impl EstimatedShares {
 
 /// Why shares cannot be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Untold {
+pub enum NoShares {
     /// Only so many bursts have a window in the function.
     Few(usize),
     /// Others may have had so many of its windows, or so few were seen, that shares say little.
@@ -101,7 +101,7 @@ pub(crate) struct SeenIn {
 /// Whether nothing but the function ran, as calls and returns tell, if it was where a burst's samples are: in each window, and from its first
 /// sample to the last.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Alone {
+pub(crate) struct UnsharedWindows {
     pub windows: Vec<bool>,
     pub throughout: bool,
 }
@@ -129,7 +129,7 @@ impl SeenIn {
         inside: &[bool],
         windows: &[Option<Vec<u64>>],
         long: bool,
-        alone: &Alone,
+        alone: &UnsharedWindows,
         coming: Coming,
     ) {
         let Coming { at, strata, evened: [by, by_larger] } = coming;
@@ -261,7 +261,7 @@ pub(crate) fn shares(
     seen: &SeenIn,
     besides: Background,
     unsampled: f64,
-) -> Result<EstimatedShares, Untold> {
+) -> Result<EstimatedShares, NoShares> {
     let Background::User(in_all) = besides else { return by_difference(events, seen, unsampled) };
     let all: Vec<&Cluster> = seen.clusters.iter().collect();
     let shorter: Vec<&Cluster> = all.iter().copied().filter(|cluster| !cluster.long).collect();
@@ -274,7 +274,7 @@ pub(crate) fn shares(
         (_, Some(shorter)) => Some(shorter),
         (both, None) => both,
     };
-    best.ok_or(Untold::Few(all.len()))
+    best.ok_or(NoShares::Few(all.len()))
 }
 
 /// How far the share of a function's own slots may be from that of all, of which so large a part is others': these may be all of the node,
@@ -367,12 +367,12 @@ fn mean((counts, windows): (impl Iterator<Item = f64>, f64)) -> Vec<f64> {
 
 /// The shares of what longer windows have more than shorter ones: in that there is nothing of the interrupts, of which each window
 /// has as much.
-fn by_difference(events: &SampledEvents, seen: &SeenIn, unsampled: f64) -> Result<EstimatedShares, Untold> {
+fn by_difference(events: &SampledEvents, seen: &SeenIn, unsampled: f64) -> Result<EstimatedShares, NoShares> {
     let of = |long: bool| -> Vec<&Cluster> {
         seen.clusters.iter().filter(|cluster| cluster.long == long).collect()
     };
     let both = [of(false), of(true)];
-    let few = Untold::Few(both.iter().map(Vec::len).min().unwrap_or(0));
+    let few = NoShares::Few(both.iter().map(Vec::len).min().unwrap_or(0));
     if both.iter().any(|clusters| clusters.len() < LEAST) {
         return Err(few);
     }

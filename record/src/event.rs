@@ -14,7 +14,7 @@ pub(crate) struct TaskEvent(OwnedFd);
 
 /// What an event has counted, and for how many nanoseconds it was enabled, and counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Times {
+pub(crate) struct EventTimes {
     pub count: u64,
     pub enabled: u64,
     pub running: u64,
@@ -81,13 +81,13 @@ impl TaskEvent {
     }
 
     /// Reads one that was opened with both times.
-    pub fn times(&self) -> io::Result<Times> {
-        self.read().map(|[count, enabled, running]| Times { count, enabled, running })
+    pub fn times(&self) -> io::Result<EventTimes> {
+        self.read().map(|[count, enabled, running]| EventTimes { count, enabled, running })
     }
 
     /// The same of one that is a group by itself, and was opened as such.
-    pub fn times_of_group(&self) -> io::Result<Times> {
-        self.read().map(|[_, enabled, running, count]| Times { count, enabled, running })
+    pub fn times_of_group(&self) -> io::Result<EventTimes> {
+        self.read().map(|[_, enabled, running, count]| EventTimes { count, enabled, running })
     }
 
     /// What a group of two has counted, of which this is the leader, and the nanoseconds in which it was not on its counters.

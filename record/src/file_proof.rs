@@ -55,7 +55,7 @@ impl FileProof {
 }
 
 /// A file that a process has mapped, as the kernel has reported it.
-pub(crate) struct Mapping<'a> {
+pub(crate) struct FileMapping<'a> {
     pub pid: i32,
     pub start: u64,
     pub end: u64,
@@ -66,7 +66,7 @@ pub(crate) struct Mapping<'a> {
     pub since_ns: i128,
 }
 
-impl Mapping<'_> {
+impl FileMapping<'_> {
     /// The file itself; None: it is not found.
     pub fn file(&self) -> Option<File> {
         let process = PathBuf::from(format!("/proc/{}", self.pid));

@@ -77,10 +77,10 @@ fn part(tally: &Tally, period: u64) -> Option<ShareInterval> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Times;
+    use crate::event::EventTimes;
 
     fn tally(held: u64, parted: u64, count: u64) -> Tally {
-        let all = Times { count, enabled: 10, running: 10 };
+        let all = EventTimes { count, enabled: 10, running: 10 };
         Tally { held, parted, threads: 1, all, ..Tally::default() }
     }
 

@@ -37,7 +37,7 @@ enum Line {
         command: String,
         occasion: String,
         settings: Settings,
-        cores: Vec<Core>,
+        cores: Vec<JournalCore>,
     },
     Module(Module),
     Stack(Vec<CodePlace>),
@@ -49,7 +49,7 @@ enum Line {
 
 /// What was counted on a kind of core.
 #[derive(Serialize, Deserialize)]
-struct Core {
+struct JournalCore {
     core: String,
     /// Of the tree and the events that were counted, as `topdown::fingerprint` has it.
     fingerprint: u64,
@@ -60,9 +60,9 @@ struct Core {
     note: String,
 }
 
-impl Core {
-    fn of(events: &SampledEvents) -> Core {
-        Core {
+impl JournalCore {
+    fn of(events: &SampledEvents) -> JournalCore {
+        JournalCore {
             core: events.core.into(),
             fingerprint: topdown::fingerprint(events.core).unwrap_or(0),
             level: events.level,
@@ -163,7 +163,7 @@ impl Journal {
         settings: Settings,
         events: &[SampledEvents],
     ) {
-        let cores = events.iter().map(Core::of).collect();
+        let cores = events.iter().map(JournalCore::of).collect();
         let (command, occasion) = (command.into(), occasion.into());
         self.lines([Line::Recording { version: VERSION, command, occasion, settings, cores }].into_iter());
     }
@@ -203,7 +203,7 @@ impl Journal {
 
 /// A recording that was kept in a file.
 #[derive(Debug)]
-pub struct Kept {
+pub struct JournalContents {
     /// What was recorded.
     pub recording: Recording,
     /// The command, or the processes.
@@ -215,22 +215,22 @@ pub struct Kept {
     made: BTreeMap<CodePlace, String>,
 }
 
-impl Kept {
+impl JournalContents {
     /// Reads a file.
     ///
     /// # Errors
     /// It cannot be read, or is not such a file; the text names it, and the line.
-    pub fn read(path: &Path) -> io::Result<Kept> {
+    pub fn read(path: &Path) -> io::Result<JournalContents> {
         let name = |why: String| io::Error::other(format!("{}: {why}", path.display()));
         let mut file = BufReader::new(open_regular(path)?);
         let beginning = file.fill_buf().map_err(|error| name(error.to_string()))?;
         if let Some(why) = unreadable(beginning) {
             return Err(name(why.into()));
         }
-        Kept::of(file).map_err(name)
+        JournalContents::of(file).map_err(name)
     }
 
-    pub(crate) fn of(mut file: impl BufRead) -> Result<Kept, String> {
+    pub(crate) fn of(mut file: impl BufRead) -> Result<JournalContents, String> {
         let (mut text, mut number, mut kept) = (Vec::new(), 0, None);
         loop {
             text.clear();
@@ -248,7 +248,7 @@ impl Kept {
                 ));
             }
             if !text.ends_with(b"\n") {
-                let begun: &mut Kept = kept.as_mut().ok_or("not a recording of topdown record")?;
+                let begun: &mut JournalContents = kept.as_mut().ok_or("not a recording of topdown record")?;
                 begun.cut = format!(
                     "Line {number} of the recording, its last, is cut and left out: it was being written when the recorder was killed \
                      or found no room, or the file is the beginning of a longer one. What came after it is not in this."
@@ -304,10 +304,15 @@ impl Kept {
     }
 }
 
-fn begun(command: String, occasion: String, settings: Settings, cores: &[Core]) -> Result<Kept, String> {
+fn begun(
+    command: String,
+    occasion: String,
+    settings: Settings,
+    cores: &[JournalCore],
+) -> Result<JournalContents, String> {
     checked::settings(settings)?;
-    let events = cores.iter().map(Core::events).collect::<Result<Vec<_>, _>>()?;
-    Ok(Kept {
+    let events = cores.iter().map(JournalCore::events).collect::<Result<Vec<_>, _>>()?;
+    Ok(JournalContents {
         recording: Recording::none(events, settings),
         command,
         occasion,
@@ -365,7 +370,7 @@ mod tests {
     fn what_was_written_is_read() {
         let scratch = Scratch::new("journal");
         let path = written(&scratch);
-        let Kept { recording, command, occasion, cut, .. } = Kept::read(&path).unwrap();
+        let JournalContents { recording, command, occasion, cut, .. } = JournalContents::read(&path).unwrap();
         assert_eq!((&*command, &*occasion, &*cut), ("a b", "today", ""));
         assert_eq!(recording.modules, modules());
         assert_eq!((recording.stacks.len(), recording.bursts.len()), (2, 2));
@@ -384,7 +389,7 @@ mod tests {
         let first = text.iter().position(|byte| *byte == b'\n').unwrap();
         let mut bursts = 0;
         for end in 0..=text.len() {
-            match Kept::of(&text[..end]) {
+            match JournalContents::of(&text[..end]) {
                 Ok(kept) => {
                     assert!(end > first && kept.recording.bursts.len() >= bursts, "{end}");
                     bursts = kept.recording.bursts.len();
@@ -455,7 +460,7 @@ mod tests {
         ] {
             let changed = text.replacen(what, instead, 1);
             assert_ne!(changed, text, "{what}");
-            let said = Kept::of(changed.as_bytes()).unwrap_err();
+            let said = JournalContents::of(changed.as_bytes()).unwrap_err();
             assert!(said.starts_with(why), "{what}: {said}");
         }
         let burst = text.lines().find(|line| line.starts_with("{\"burst\"")).unwrap();
@@ -466,15 +471,15 @@ mod tests {
             burst.replace("\"long\":false", if k < 20 { "\"long\":true" } else { "\"long\":false" })
         };
         assert_eq!(
-            Kept::of(many(40, &longer).as_bytes()).unwrap_err(),
+            JournalContents::of(many(40, &longer).as_bytes()).unwrap_err(),
             "the longer windows of Golden or Raptor Cove, bare counters are no longer than the shorter"
         );
-        assert!(Kept::of(many(20, &longer).as_bytes()).is_ok());
-        assert_eq!(Kept::of(&b"{}\n"[..]).unwrap_err(), "not a recording of topdown record");
+        assert!(JournalContents::of(many(20, &longer).as_bytes()).is_ok());
+        assert_eq!(JournalContents::of(&b"{}\n"[..]).unwrap_err(), "not a recording of topdown record");
         // a line without end
         let endless = BufReader::new(text.as_bytes().chain(io::repeat(b'x')));
         let lines = text.lines().count() + 1;
-        let why = Kept::of(endless).unwrap_err();
+        let why = JournalContents::of(endless).unwrap_err();
         assert!(why.starts_with(&format!("line {lines}: longer than 16777216 bytes")), "{why}");
     }
 }

@@ -64,9 +64,9 @@ pub use compare::{
 };
 pub use conditional::Condition;
 pub use cpus::CpuTotals;
-pub use estimate::{EstimatedShares, Untold};
+pub use estimate::{EstimatedShares, NoShares};
 pub use held::ConditionShare;
-pub use journal::{Journal, Kept};
+pub use journal::{Journal, JournalContents};
 pub use profile::{
     CallStack, FunctionFigures, Profile, ProfiledCore, ProfiledFunction, ProfiledLine, StackFrame,
 };

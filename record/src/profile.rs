@@ -3,7 +3,9 @@
 
 use crate::budget::Pace;
 use crate::cpus::CpuTotals;
-use crate::estimate::{Alone, Background, Coming, EstimatedShares, SeenIn, SeenInAll, Untold, shares};
+use crate::estimate::{
+    Background, Coming, EstimatedShares, NoShares, SeenIn, SeenInAll, UnsharedWindows, shares,
+};
 use crate::held::ConditionShare;
 use crate::processes::PROCESS;
 use crate::recording::{Burst, Recording};
@@ -32,7 +34,7 @@ pub struct FunctionFigures {
     /// Bursts that began in it.
     pub bursts: usize,
     /// How its slots divide, or why that cannot be told.
-    pub shares: Result<EstimatedShares, Untold>,
+    pub shares: Result<EstimatedShares, NoShares>,
 }
 
 /// A line of a function, in which something was seen.
@@ -175,7 +177,7 @@ pub struct Profile {
 
 /// What is gathered of a function, or of all.
 #[derive(Default)]
-struct Gathered {
+struct TimeTally {
     seen: SeenIn,
     time_ns: u64,
     bursts: usize,
@@ -186,20 +188,20 @@ type SeenLines<'a> = BTreeMap<&'a SourceLine, (u64, usize)>;
 
 /// All time, of how many bursts of the same weight it is worth, and which part of all that ran it is at the least. Of a timer's any may be the
 /// kernel's, and nobody knows which.
-struct Whole {
+struct SampledWhole {
     time_ns: f64,
     bursts: f64,
     sampled: f64,
     by_timer: bool,
 }
 
-impl Whole {
-    fn of(recording: &Recording) -> Whole {
+impl SampledWhole {
+    fn of(recording: &Recording) -> SampledWhole {
         let weights = || recording.bursts.iter().map(|burst| burst.weight_ns as f64);
         let (sum, squares): (f64, f64) = (weights().sum(), weights().map(|weight| weight * weight).sum());
         // (of a condition weights are no time)
         let unseen = if recording.condition.is_some() { 0 } else { recording.totals.unseen.ns } as f64;
-        Whole {
+        SampledWhole {
             time_ns: sum,
             bursts: if squares > 0.0 { sum * sum / squares } else { 0.0 },
             sampled: if sum > 0.0 { sum / (sum + unseen) } else { 1.0 },
@@ -236,7 +238,7 @@ impl Whole {
     /// `events`: what windows have counted; None: there are none. `unsampled`: so large a part of what it did was not sampled.
     fn figures(
         &self,
-        gathered: &Gathered,
+        gathered: &TimeTally,
         events: Option<&SampledEvents>,
         besides: Background,
         unsampled: f64,
@@ -245,7 +247,7 @@ impl Whole {
             time: self.time(gathered.time_ns),
             time_ns: gathered.time_ns,
             bursts: gathered.bursts,
-            shares: events.map_or(Err(Untold::Conditional), |events| {
+            shares: events.map_or(Err(NoShares::Conditional), |events| {
                 shares(events, &gathered.seen, besides, unsampled)
             }),
         }
@@ -254,9 +256,9 @@ impl Whole {
 
 impl FunctionFigures {
     /// How its slots divide, if that says much: for views that have no bounds, and for people. (CSV and JSON have `shares`.)
-    pub(crate) fn told(&self, nodes: &[SampledNode]) -> Result<&EstimatedShares, Untold> {
+    pub(crate) fn told(&self, nodes: &[SampledNode]) -> Result<&EstimatedShares, NoShares> {
         match &self.shares {
-            Ok(told) if told.says_little(nodes).is_some() => Err(Untold::Little),
+            Ok(told) if told.says_little(nodes).is_some() => Err(NoShares::Little),
             Ok(told) => Ok(told),
             Err(why) => Err(*why),
         }
@@ -277,10 +279,10 @@ impl FunctionFigures {
 }
 
 /// Where in a burst nothing but the innermost function ran, if it is where the samples are. Of inlined ones calls and returns do not tell.
-fn alone(burst: &Burst, stacks: &[&NamedStack]) -> Alone {
+fn alone(burst: &Burst, stacks: &[&NamedStack]) -> UnsharedWindows {
     let is_whole = |place: usize| stacks.get(place).is_some_and(|stack| is_whole(stack));
     let one_ran = |window: usize| is_whole(window) && is_whole(window + 1) && burst.calls.one_ran(window);
-    Alone {
+    UnsharedWindows {
         windows: (0..burst.windows.len()).map(one_ran).collect(),
         throughout: is_whole(0) && is_whole(burst.windows.len()) && burst.calls.one_ran_throughout(),
     }
@@ -289,9 +291,9 @@ fn alone(burst: &Burst, stacks: &[&NamedStack]) -> Alone {
 /// Bursts by kind of core and function.
 #[derive(Default)]
 struct Sorted<'a> {
-    own: BTreeMap<(usize, usize), Gathered>,
-    inclusive: BTreeMap<(usize, usize), Gathered>,
-    all: BTreeMap<usize, Gathered>,
+    own: BTreeMap<(usize, usize), TimeTally>,
+    inclusive: BTreeMap<(usize, usize), TimeTally>,
+    all: BTreeMap<usize, TimeTally>,
     windows: BTreeMap<usize, usize>,
     /// Nanoseconds of stacks by kind of core and number.
     stacks: BTreeMap<(usize, u32), u64>,
@@ -308,7 +310,7 @@ impl<'a> Sorted<'a> {
         let strata: Vec<Stratum> =
             leaves.iter().map(|function| Stratum { thread: burst.thread, function: *function }).collect();
         let is_doubtful = self.is_doubtful;
-        let gather = |gathered: &mut Gathered, inside: &[bool], alone: &Alone| {
+        let gather = |gathered: &mut TimeTally, inside: &[bool], alone: &UnsharedWindows| {
             gathered.seen.time.is_doubtful = is_doubtful;
             gathered.seen.add(
                 inside,
@@ -336,10 +338,11 @@ impl<'a> Sorted<'a> {
             let runs = |window: usize| {
                 burst.calls.none_returned(window) && called(samples[window]).any(|called| called == *function)
             };
-            let alone = Alone { windows: (0..burst.windows.len()).map(runs).collect(), throughout: false };
+            let alone =
+                UnsharedWindows { windows: (0..burst.windows.len()).map(runs).collect(), throughout: false };
             gather(self.inclusive.entry((kind, *function)).or_default(), &inside, &alone);
         }
-        gather(self.all.entry(kind).or_default(), &vec![true; samples.len()], &Alone::default());
+        gather(self.all.entry(kind).or_default(), &vec![true; samples.len()], &UnsharedWindows::default());
         *self.windows.entry(kind).or_default() += burst.windows.iter().flatten().count();
         let Some(first) = burst.stacks.first().filter(|_| burst.weight_ns > 0) else { return };
         *self.stacks.entry((kind, *first)).or_default() += burst.weight_ns;
@@ -375,7 +378,7 @@ impl Profile {
     #[must_use]
     pub fn new(recording: &Recording) -> Profile {
         let (functions_seen, stacks, symbols) = named(recording);
-        let whole = Whole::of(recording);
+        let whole = SampledWhole::of(recording);
         let mut sorted = Sorted { is_doubtful: whole.by_timer, ..Sorted::default() };
         let came: Vec<Came> = recording.bursts.iter().map(Burst::came).collect();
         let bursts = recording.bursts.iter().zip(evened(&came));
@@ -412,7 +415,7 @@ impl Profile {
                     module,
                     path,
                     core: place,
-                    own: whole.figures(own.unwrap_or(&Gathered::default()), events, besides, 0.0),
+                    own: whole.figures(own.unwrap_or(&TimeTally::default()), events, besides, 0.0),
                     inclusive: whole.figures(inclusive, events, besides, 1.0 - whole.sampled),
                     lines: sorted
                         .lines

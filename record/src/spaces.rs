@@ -3,7 +3,7 @@
 
 use crate::elf_file::regular;
 use crate::event::{behind_files, boot_behind_files};
-use crate::file_proof::{DELETED, FileProof, Mapping, inode_of, is_program};
+use crate::file_proof::{DELETED, FileMapping, FileProof, inode_of, is_program};
 use crate::stacks::CodePlace;
 use crate::symbols::Jit;
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,7 @@ pub(crate) struct Spaces {
     /// So many processes' code of no file has ended.
     ended_jits: u64,
     /// Of each process the code of no file that was seen.
-    seen: HashMap<i32, Seen>,
+    seen: HashMap<i32, CodeTimes>,
     /// Names of code of no file, of programs that have ended, and why some names are missing.
     made: (BTreeMap<CodePlace, String>, Vec<String>),
     /// Processes that have ended, and when.
@@ -126,9 +126,9 @@ impl Module {
 }
 
 /// Code that was seen, and when it was seen first and last.
-type Seen = HashMap<CodePlace, (u64, u64)>;
+type CodeTimes = HashMap<CodePlace, (u64, u64)>;
 
-fn names_of(jit: &Jit, seen: &Seen) -> (Vec<(CodePlace, String)>, Vec<String>) {
+fn names_of(jit: &Jit, seen: &CodeTimes) -> (Vec<(CodePlace, String)>, Vec<String>) {
     let places: Vec<(&CodePlace, &(u64, u64))> = seen.iter().collect();
     let addresses: Vec<_> = places.iter().map(|(place, times)| (place.address, **times)).collect();
     let (names, refused) = jit.names(&addresses);
@@ -142,7 +142,7 @@ impl Spaces {
         let (name, inode) = file;
         let path = name.trim_end_matches(DELETED);
         let MappedFile { start, end, .. } = *mapped;
-        let mapping = Mapping { pid, start, end, path, inode, since_ns };
+        let mapping = FileMapping { pid, start, end, path, inode, since_ns };
         let is_file = match name.strip_prefix(MEMFD) {
             Some(_) => mapping.file().as_ref().is_some_and(is_program), // (a compiler writes to any other)
             None => name.starts_with('/') && !ANONYMOUS.iter().any(|anonymous| name.starts_with(anonymous)),
@@ -198,8 +198,8 @@ impl Spaces {
     }
 
     /// The number of the module of a file that a process has mapped. The file is looked for now.
-    fn file_module(&mut self, mut mapping: Mapping) -> u32 {
-        let Mapping { pid, path, inode, since_ns, .. } = mapping;
+    fn file_module(&mut self, mut mapping: FileMapping) -> u32 {
+        let FileMapping { pid, path, inode, since_ns, .. } = mapping;
         let known = (path.to_string(), inode);
         if let Some(FoundFile { module, size, written }) = self.found.get(&known) {
             // (the file may have been written over since)

@@ -1,7 +1,7 @@
 //! Whether counters are left beside a group's for a clock and for returns of functions, and count: a thread calls a function so often, and looks.
 #![forbid(unsafe_code)]
 
-use crate::event::{TaskEvent, Times};
+use crate::event::{EventTimes, TaskEvent};
 use crate::sampler::attr;
 use std::hint::black_box;
 use std::io;
@@ -20,13 +20,13 @@ fn called(n: u64) -> u64 {
 
 /// What each event counted while a function was called so often, in one stretch.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Tried {
+struct TrialCounts {
     clock: Option<u64>,
     returns: Option<u64>,
 }
 
 /// Counts with the group; None: one of all got no counter.
-fn tried(events: &SampledEvents) -> io::Result<Option<Tried>> {
+fn tried(events: &SampledEvents) -> io::Result<Option<TrialCounts>> {
     let open = |config, leader: Option<&TaskEvent>| {
         let mut attr = attr(events, config, false);
         attr.read_format = group_read::TIMES;
@@ -38,7 +38,7 @@ fn tried(events: &SampledEvents) -> io::Result<Option<Tried>> {
     let mut members = members.collect::<io::Result<Vec<_>>>()?;
     let returns = events.returns.and_then(|_| members.pop());
     let clock = events.clock.map(|(_, config)| open(config, None)).transpose()?;
-    let read = || -> io::Result<[Option<Times>; 3]> {
+    let read = || -> io::Result<[Option<EventTimes>; 3]> {
         let times = |event: Option<&TaskEvent>| event.map(TaskEvent::times).transpose();
         Ok([times(Some(&leader))?, times(clock.as_ref())?, times(returns.as_ref())?])
     };
@@ -53,19 +53,19 @@ fn tried(events: &SampledEvents) -> io::Result<Option<Tried>> {
     };
     let [leader, clock, returns] = [0, 1, 2].map(counted);
     let all = [leader, clock, returns].iter().all(|counted| *counted != Some(None));
-    Ok(all.then_some(Tried { clock: clock.flatten(), returns: returns.flatten() }))
+    Ok(all.then_some(TrialCounts { clock: clock.flatten(), returns: returns.flatten() }))
 }
 
 /// Everything that was asked for counts as it should.
-fn is_believed(events: &SampledEvents, tried: io::Result<Option<Tried>>) -> bool {
-    let Ok(Some(Tried { clock, returns })) = tried else { return false };
+fn is_believed(events: &SampledEvents, tried: io::Result<Option<TrialCounts>>) -> bool {
+    let Ok(Some(TrialCounts { clock, returns })) = tried else { return false };
     (events.clock.is_none() || clock.is_some_and(|cycles| cycles >= CALLS))
         && (events.returns.is_none() || returns.is_some_and(|n| (CALLS..=CALLS + OTHERS).contains(&n)))
 }
 
 /// Whether the clock counts where the group does not.
 fn counts_alone(events: &SampledEvents) -> bool {
-    let counted = || -> io::Result<Times> {
+    let counted = || -> io::Result<EventTimes> {
         let config = events.clock.ok_or(io::ErrorKind::NotFound)?.1;
         let mut attr = attr(events, config, false);
         attr.read_format = group_read::TIMES;
@@ -140,8 +140,9 @@ mod tests {
             events.returns = returns.then_some(("returns", 2));
             events
         };
-        let believed =
-            |events: &SampledEvents, clock, returns| is_believed(events, Ok(Some(Tried { clock, returns })));
+        let believed = |events: &SampledEvents, clock, returns| {
+            is_believed(events, Ok(Some(TrialCounts { clock, returns })))
+        };
         let counts = [(0, false), (999, false), (1000, true), (1003, true), (1200, false), (31_000, false)];
         for (returns, right) in counts {
             assert_eq!(believed(&events(false, true), None, Some(returns)), right, "{returns}");

@@ -98,7 +98,7 @@ impl TimeOfStrata {
 
 /// Strata that are weighed apart from the rest: one that has bursts enough, or all that have fewer, of a function or of all functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Group {
+enum StrataGroup {
     Of(Stratum),
     InFunction(Option<usize>),
     Rest,
@@ -106,7 +106,7 @@ enum Group {
 
 /// A cell of a group.
 #[derive(Debug, Default)]
-struct Part {
+struct GroupCell {
     time: SampledTime,
     clusters: Vec<usize>,
     measure: f64,
@@ -118,15 +118,15 @@ struct Part {
 #[derive(Debug)]
 pub(crate) struct Weighed {
     pub clusters: Vec<Cluster>,
-    parts: Vec<Part>,
+    parts: Vec<GroupCell>,
     all: SampledTime,
     /// The part of all time that strata without a burst have.
     pub untold: f64,
     /// Whole strata, if nobody knows how much of the time each stratum has.
-    doubtful: Vec<Part>,
+    doubtful: Vec<GroupCell>,
 }
 
-fn group_of(clusters: &[&Cluster]) -> impl Fn(&Stratum) -> Group {
+fn group_of(clusters: &[&Cluster]) -> impl Fn(&Stratum) -> StrataGroup {
     let (mut strata, mut functions) = (BTreeMap::new(), BTreeMap::new());
     clusters.iter().for_each(|cluster| *strata.entry(cluster.stratum).or_insert(0) += 1);
     strata.retain(|stratum: &Stratum, bursts: &mut usize| {
@@ -137,9 +137,9 @@ fn group_of(clusters: &[&Cluster]) -> impl Fn(&Stratum) -> Group {
         enough
     });
     move |stratum| match functions.get(&stratum.function) {
-        _ if strata.contains_key(stratum) => Group::Of(*stratum),
-        Some(bursts) if *bursts >= LEAST => Group::InFunction(stratum.function),
-        _ => Group::Rest,
+        _ if strata.contains_key(stratum) => StrataGroup::Of(*stratum),
+        Some(bursts) if *bursts >= LEAST => StrataGroup::InFunction(stratum.function),
+        _ => StrataGroup::Rest,
     }
 }
 
@@ -149,9 +149,9 @@ fn parts(
     clusters: &[&Cluster],
     measure: fn(&Cluster) -> f64,
     fewest: usize,
-) -> Vec<Part> {
+) -> Vec<GroupCell> {
     let group_of = group_of(clusters);
-    let mut groups: BTreeMap<Group, (Vec<Instant>, Vec<Instant>)> = BTreeMap::new();
+    let mut groups: BTreeMap<StrataGroup, (Vec<Instant>, Vec<Instant>)> = BTreeMap::new();
     for (place, TimeSample { stratum, at, .. }) in time.samples.iter().enumerate() {
         groups.entry(group_of(stratum)).or_default().0.push(Instant { at: *at, place });
     }
@@ -159,13 +159,13 @@ fn parts(
         groups.entry(group_of(&cluster.stratum)).or_default().1.push(Instant { at: cluster.at, place });
     }
     let part = |(samples, bursts): (Vec<usize>, Vec<usize>)| {
-        let mut part = Part::default();
+        let mut part = GroupCell::default();
         samples.into_iter().for_each(|place| part.time.add(time.samples[place].ns));
         for cluster in bursts.iter().map(|place| clusters[*place]) {
             part.measure += measure(cluster);
             add_counts(&mut part.counts, cluster);
         }
-        Part { clusters: bursts, ..part }
+        GroupCell { clusters: bursts, ..part }
     };
     groups.into_values().flat_map(|(samples, bursts)| cells(samples, bursts, fewest)).map(part).collect()
 }
@@ -196,7 +196,7 @@ impl Weighed {
         let parts = parts(time, clusters, measure, fewest);
         let mut all = SampledTime::default();
         time.samples.iter().for_each(|sample| all.add(sample.ns));
-        let parts: Vec<Part> = parts.into_iter().filter(|part| part.measure > 0.0).collect();
+        let parts: Vec<GroupCell> = parts.into_iter().filter(|part| part.measure > 0.0).collect();
         let told: f64 = parts.iter().map(|part| part.time.ns).sum();
         let measured: f64 = parts.iter().map(|part| part.measure).sum();
         let mut clusters: Vec<Cluster> = clusters.iter().map(|cluster| (*cluster).clone()).collect();

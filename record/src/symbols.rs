@@ -47,17 +47,17 @@ pub struct SourceLine {
 
 /// A function at a place, and the line in it: of a function into which others were inlined, that of the call.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Located<Function> {
+pub(crate) struct FunctionLine<Function> {
     pub function: Function,
     /// Others are inlined somewhere in it, as far as DWARF tells. (Of a function that is itself inlined it is not told)
     pub has_inlined: bool,
     pub line: Option<SourceLine>,
 }
 
-impl<Function> Located<Function> {
+impl<Function> FunctionLine<Function> {
     /// A function of which no line is known.
-    fn without_line(function: Function) -> Located<Function> {
-        Located { function, line: None, has_inlined: false }
+    fn without_line(function: Function) -> FunctionLine<Function> {
+        FunctionLine { function, line: None, has_inlined: false }
     }
 }
 
@@ -101,7 +101,7 @@ impl Default for LookIn {
 
 /// What is known of all places in which something was seen.
 pub(crate) struct Symbols {
-    all: HashMap<CodePlace, Vec<Located<Symbol>>>,
+    all: HashMap<CodePlace, Vec<FunctionLine<Symbol>>>,
     /// Some are the kernel's, which shows its symbols' addresses to nobody like this user.
     pub kernel_is_hidden: bool,
     /// Sentences on files that are missing or not read, or not all of them, and why.
@@ -134,11 +134,11 @@ impl Symbols {
             }
             let (module_name, path, unknown, found) =
                 of_module(module, modules, &addresses, look_in, &mut notes);
-            let symbol = |Located { function, has_inlined, line }: Located<String>| {
+            let symbol = |FunctionLine { function, has_inlined, line }: FunctionLine<String>| {
                 let is_unnamed = function.is_empty();
                 let name = if is_unnamed { unknown.clone() } else { function };
                 let symbol = Symbol { name, is_unnamed, module: module_name.clone(), path: path.clone() };
-                Located { function: symbol, has_inlined, line }
+                FunctionLine { function: symbol, has_inlined, line }
             };
             for (address, functions) in addresses.into_iter().zip(found) {
                 all.insert(CodePlace { module, address }, functions.into_iter().map(symbol).collect());
@@ -148,7 +148,7 @@ impl Symbols {
     }
 
     /// The functions at a place that was looked up, the innermost inlined one first.
-    pub fn at(&self, place: CodePlace) -> &[Located<Symbol>] {
+    pub fn at(&self, place: CodePlace) -> &[FunctionLine<Symbol>] {
         &self.all[&place]
     }
 }
@@ -156,7 +156,7 @@ impl Symbols {
 const OTHER_KERNEL: &str = "The machine was started again, or is another one, since this was recorded, so the kernel's functions have no names.";
 
 /// What is known of an address of the kernel.
-fn of_kernel(kernel: Option<&KernelSymbols>, address: u64) -> Vec<Located<Symbol>> {
+fn of_kernel(kernel: Option<&KernelSymbols>, address: u64) -> Vec<FunctionLine<Symbol>> {
     const KERNEL: &str = "[kernel]";
     let symbol = match kernel.and_then(|kernel| kernel.at(address)) {
         Some((name, module)) => Symbol {
@@ -167,7 +167,7 @@ fn of_kernel(kernel: Option<&KernelSymbols>, address: u64) -> Vec<Located<Symbol
         },
         None => Symbol { name: KERNEL.into(), is_unnamed: false, module: String::new(), path: String::new() },
     };
-    vec![Located::without_line(symbol)]
+    vec![FunctionLine::without_line(symbol)]
 }
 
 /// A module's name and path, how a function of no name is called in it, and the functions at each of its addresses; "": of no name.
@@ -177,7 +177,7 @@ fn of_module(
     addresses: &BTreeSet<u64>,
     look_in: &LookIn,
     notes: &mut Vec<String>,
-) -> (String, String, String, Vec<Vec<Located<String>>>) {
+) -> (String, String, String, Vec<Vec<FunctionLine<String>>>) {
     let nothing = || vec![Vec::new(); addresses.len()];
     let mut why = "";
     let (name, path, mut found) = match number.map(|number| &modules[number as usize]) {
@@ -196,13 +196,13 @@ fn of_module(
             let name = if memfd.is_empty() { "[jit]".into() } else { printable(&format!("[memfd:{memfd}]")) };
             let at = |address: &u64| {
                 let name = look_in.made.get(&CodePlace { module: number, address: *address });
-                name.map(|name| Located::without_line(names::printable(name))).into_iter().collect()
+                name.map(|name| FunctionLine::without_line(names::printable(name))).into_iter().collect()
             };
             (name, String::new(), addresses.iter().map(at).collect())
         }
         Some(Module::Vdso) => ("[vdso]".into(), String::new(), nothing()),
         Some(Module::Process(name)) => {
-            let process = vec![Located::without_line(names::printable(name))];
+            let process = vec![FunctionLine::without_line(names::printable(name))];
             (PROCESS.into(), String::new(), vec![process; addresses.len()])
         }
         Some(Module::Kernel) | None => (String::new(), String::new(), nothing()),
@@ -213,7 +213,7 @@ fn of_module(
         (name, why) => format!("[unknown in {name}: {why}]"),
     };
     for functions in found.iter_mut().filter(|functions| functions.is_empty()) {
-        functions.push(Located::without_line(String::new()));
+        functions.push(FunctionLine::without_line(String::new()));
     }
     (name, path, unknown, found)
 }

@@ -17,18 +17,18 @@ use std::rc::Rc;
 /// As many as the kernel follows frame pointers.
 const MOST_CALLERS: usize = 127;
 
-type Bytes = Rc<[u8]>;
+type SectionBytes = Rc<[u8]>;
 
 /// What a file has to say.
 #[derive(Default)]
 struct UnwindTables {
-    sections: ExplicitModuleSectionInfo<Bytes>,
+    sections: ExplicitModuleSectionInfo<SectionBytes>,
     /// Parts of the file that hold code, and their addresses.
     code: Vec<(Range<u64>, u64)>,
 }
 
 /// The range and the data of a section.
-fn section(file: &ElfFile, name: &str) -> Option<(Range<u64>, Bytes)> {
+fn section(file: &ElfFile, name: &str) -> Option<(Range<u64>, SectionBytes)> {
     let section = file.section_by_name(name)?;
     let data = section.data().ok().filter(|data| !data.is_empty())?;
     Some((section.address()..section.address().checked_add(data.len() as u64)?, data.into()))
@@ -70,7 +70,7 @@ impl UnwindTables {
 /// A process as it was when it had mapped so much.
 struct KnownProcess {
     age: (u64, usize),
-    unwinder: UnwinderNative<Bytes, MayAllocateDuringUnwind>,
+    unwinder: UnwinderNative<SectionBytes, MayAllocateDuringUnwind>,
 }
 
 /// All processes.
@@ -130,7 +130,7 @@ fn unwinder(
     spaces: &Spaces,
     pid: i32,
     files: &mut HashMap<u32, Option<UnwindTables>>,
-) -> UnwinderNative<Bytes, MayAllocateDuringUnwind> {
+) -> UnwinderNative<SectionBytes, MayAllocateDuringUnwind> {
     let mut mapped: Vec<MappedPart> = Vec::new();
     for part in spaces.files(pid) {
         // (where something is mapped, what was there before is not any more)

@@ -6,11 +6,11 @@ use parking_lot::{Condvar, Mutex};
 
 /// One value at a time.
 pub struct Handover<T> {
-    place: Mutex<Place<T>>,
+    place: Mutex<HandoverSlot<T>>,
     changed: Condvar,
 }
 
-struct Place<T> {
+struct HandoverSlot<T> {
     value: Option<T>,
     /// No more will come.
     closed: bool,
@@ -18,7 +18,7 @@ struct Place<T> {
 
 impl<T> Handover<T> {
     pub fn new() -> Handover<T> {
-        Handover { place: Mutex::new(Place { value: None, closed: false }), changed: Condvar::new() }
+        Handover { place: Mutex::new(HandoverSlot { value: None, closed: false }), changed: Condvar::new() }
     }
 
     pub fn give(&self, value: T) {

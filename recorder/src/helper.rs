@@ -17,12 +17,12 @@ use topdown_seam::signals::NeverCancelled;
 
 /// Such a thread, from outside.
 pub struct Helper {
-    between: Arc<Between>,
+    between: Arc<HelperHandovers>,
     thread: JoinHandle<()>,
 }
 
 /// What the two threads hand to one another.
-struct Between {
+struct HelperHandovers {
     stop: Arc<AtomicBool>,
     begun: Handover<Result<()>>,
     /// How the profile is wanted; the end: no more.
@@ -41,7 +41,7 @@ impl Helper {
     /// What stands in the way of counting, or of a thread.
     pub fn start(_: &NeverCancelled, wishes: Wishes) -> Result<Helper> {
         let (begun, views, texts) = (Handover::new(), Handover::new(), Handover::new());
-        let between = Arc::new(Between { stop: Arc::default(), begun, views, texts });
+        let between = Arc::new(HelperHandovers { stop: Arc::default(), begun, views, texts });
         let its = Its(between.clone());
         let thread = Builder::new().name("topdown-record".into()).spawn(move || its.run(wishes));
         let thread = thread.map_err(|error| {
@@ -76,7 +76,7 @@ impl Helper {
 }
 
 /// The thread's share: when it ends, by a panic as well, nobody waits for it.
-struct Its(Arc<Between>);
+struct Its(Arc<HelperHandovers>);
 
 impl Drop for Its {
     fn drop(&mut self) {

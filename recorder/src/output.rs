@@ -10,7 +10,7 @@ use topdown_record::views::View;
 use topdown_report::Output;
 
 /// A file, or standard output, and the format of its ending.
-pub struct Destination {
+pub struct ProfileOutput {
     path: PathBuf,
     pub view: View,
 }
@@ -32,12 +32,12 @@ fn unwritten(error: &io::Error) -> Error {
     Error::new(-error.raw_os_error().or(known).unwrap_or(libc::EIO), error.to_string())
 }
 
-impl Destination {
+impl ProfileOutput {
     /// Of a path; "-" is standard output.
     ///
     /// # Errors
     /// -EINVAL: its ending is that of no format; the file cannot be written.
-    pub fn new(path: &Path) -> Result<Destination> {
+    pub fn new(path: &Path) -> Result<ProfileOutput> {
         if path == Path::new("") {
             return Err(
                 Error::new(-libc::EINVAL, "`path` is empty").remedy("use NULL to discard the recording")
@@ -45,7 +45,7 @@ impl Destination {
         }
         let view = View::of(path).map_err(|why| Error::new(-libc::EINVAL, why))?;
         Output::check(path).map_err(|error| unwritten(&error))?;
-        Ok(Destination { path: path.into(), view })
+        Ok(ProfileOutput { path: path.into(), view })
     }
 
     /// Writes it.
@@ -84,10 +84,10 @@ mod tests {
             ("/", libc::EISDIR),
             ("", libc::EINVAL),
         ] {
-            let error = Destination::new(Path::new(path)).err().expect(path);
+            let error = ProfileOutput::new(Path::new(path)).err().expect(path);
             assert_eq!(error.code(), -code, "{path}: {error}");
         }
-        let full = Destination::new(Path::new("/dev/full")).unwrap();
+        let full = ProfileOutput::new(Path::new("/dev/full")).unwrap();
         let error = full.write(&[b'x'; 100]).unwrap_err();
         assert_eq!(error.code(), -libc::ENOSPC, "{error}");
         assert!(error.to_string().contains("with another path"));

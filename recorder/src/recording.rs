@@ -3,7 +3,7 @@
 
 use crate::helper::Helper;
 use crate::options::Wishes;
-use crate::output::Destination;
+use crate::output::ProfileOutput;
 use parking_lot::{Mutex, MutexGuard};
 use std::mem;
 use std::path::Path;
@@ -12,7 +12,7 @@ use topdown::{Error, Result};
 use topdown_seam::signals::NeverCancelled;
 
 /// A recording that was begun, and is not written yet.
-struct Begun {
+struct OpenRecording {
     /// Whose it is: a fork's child finds that of its parent.
     pid: u32,
     /// It has ended, and a file could not be written.
@@ -20,10 +20,10 @@ struct Begun {
     helper: Helper,
 }
 
-static RECORDING: Mutex<Option<Begun>> = parking_lot::const_mutex(None);
+static RECORDING: Mutex<Option<OpenRecording>> = parking_lot::const_mutex(None);
 
 /// Nobody waits for it, so none waits in a signal handler or in a fork's child for ever.
-fn recording() -> Result<MutexGuard<'static, Option<Begun>>> {
+fn recording() -> Result<MutexGuard<'static, Option<OpenRecording>>> {
     let busy = || Error::new(-libc::EBUSY, "another thread is starting or stopping the recording");
     RECORDING.try_lock().ok_or_else(busy)
 }
@@ -40,14 +40,14 @@ pub fn start(wishes: Wishes) -> Result<()> {
         mem::forget(recording.take());
     }
     match &*recording {
-        Some(Begun { stopped: true, .. }) => {
+        Some(OpenRecording { stopped: true, .. }) => {
             Err(Error::new(-libc::EBUSY, "a recording was stopped, but its file could not be written")
                 .remedy("call td_record_stop with another path, or with NULL to discard it"))
         }
         Some(_) => Err(Error::new(-libc::EBUSY, "this process is being recorded already")),
         None => {
             let helper = Helper::start(&quiet, wishes)?;
-            *recording = Some(Begun { pid: process::id(), stopped: false, helper });
+            *recording = Some(OpenRecording { pid: process::id(), stopped: false, helper });
             Ok(())
         }
     }
@@ -73,7 +73,7 @@ pub fn stop(path: Option<&Path>) -> Result<()> {
         Some(begun) => begun,
     };
     let written = path.map_or(Ok(()), |path| {
-        let destination = Destination::new(path)?;
+        let destination = ProfileOutput::new(path)?;
         begun.stopped = true;
         match begun.helper.profile(destination.view) {
             Ok(text) => destination.write(&text),

@@ -5,7 +5,7 @@
 #[path = "../tests/made/mod.rs"]
 mod made;
 
-use made::{Made, ran};
+use made::{TableContent, ran};
 use std::path::PathBuf;
 use topdown::Sum;
 use topdown_table::RUNS;
@@ -17,11 +17,11 @@ const HOSTILE: &str =
 fn main() {
     let directory = PathBuf::from(std::env::args().nth(1).expect("a directory"));
     if std::env::args().nth(2).is_some_and(|what| what == "large") {
-        println!("{}", Made::large().write(&directory).display());
+        println!("{}", TableContent::large().write(&directory).display());
         return;
     }
     let million = 1_000_000;
-    let mut server = Made::new(4000, "./server --threads 8 --data /srv/data");
+    let mut server = TableContent::new(4000, "./server --threads 8 --data /srv/data");
     let mixes: [(&str, [u64; 4], [u64; 4]); 11] = [
         ("request", [35, 8, 22, 35], [6, 6, 12, 21]),
         ("parse", [30, 25, 30, 15], [3, 22, 20, 5]),
@@ -62,7 +62,7 @@ fn main() {
         let idle = server.region("never counted", root, Sum::default());
         server.at(idle).unbalanced = u64::from(thread == 2);
     }
-    let mut killed = Made::new(4100, "./server --child");
+    let mut killed = TableContent::new(4100, "./server --child");
     *killed.header.ended.get_mut() = RUNS;
     let root = killed.thread("main", ran(300 * million, [20, 5, 10, 65], [3, 4, 6, 60], 4 * million).sum());
     killed.region(
@@ -72,7 +72,7 @@ fn main() {
     );
     *killed.at(root).ended.get_mut() = 0;
     killed.at(root).seen_slots = 310 * million;
-    let mut nothing = Made::new(4101, "/usr/bin/env true");
+    let mut nothing = TableContent::new(4101, "/usr/bin/env true");
     nothing.header.path = 0;
     let why = b"no topdown counters on this CPU: the container hides /sys";
     nothing.header.trouble[..why.len()].copy_from_slice(why);

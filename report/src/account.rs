@@ -1,13 +1,13 @@
 //! Slots of many sums, added and subtracted, with a bound that stays one.
 #![forbid(unsafe_code)]
 
-use crate::nodes::{InTurns, NodeInterval, Nodes, ShareInterval};
+use crate::nodes::{InTurns, NodeInterval, NodeSums, ShareInterval};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use topdown::{L1, L2, LEVEL_1, LEVEL_2, Metric, MovedSlots, Node, Sum, TD_NODE_SMT_CONTENTION, TurnTally};
 
 /// Shares of slots, which add up to 1 with `other`, and the bound: none is further than this from the truth.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Shares<const N: usize> {
+pub struct BoundedShares<const N: usize> {
     /// In the order of `topdown::LEVEL_1` or `topdown::LEVEL_2`.
     pub of: [f64; N],
     /// What is of none of them: on AMD, SMT contention.
@@ -17,18 +17,18 @@ pub struct Shares<const N: usize> {
 }
 
 /// Level 1.
-pub type Level1 = Shares<4>;
+pub type Level1 = BoundedShares<4>;
 /// Level 2.
-pub type Level2 = Shares<8>;
+pub type Level2 = BoundedShares<8>;
 
-impl<const N: usize> Shares<N> {
+impl<const N: usize> BoundedShares<N> {
     /// What its categories are.
     pub fn metrics() -> &'static [Metric] {
         if N == LEVEL_1.len() { &LEVEL_1 } else { &LEVEL_2 }
     }
 }
 
-impl<const N: usize> Serialize for Shares<N> {
+impl<const N: usize> Serialize for BoundedShares<N> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(N + 1))?;
         for (metric, share) in Self::metrics().iter().zip(self.of) {
@@ -41,13 +41,13 @@ impl<const N: usize> Serialize for Shares<N> {
 
 impl From<L1> for Level1 {
     fn from(l1: L1) -> Level1 {
-        Shares { of: l1.shares(), other: l1.smt_contention, error: l1.error }
+        BoundedShares { of: l1.shares(), other: l1.smt_contention, error: l1.error }
     }
 }
 
 impl From<L2> for Level2 {
     fn from(l2: L2) -> Level2 {
-        Shares { of: l2.shares(), other: 0.0, error: l2.error }
+        BoundedShares { of: l2.shares(), other: 0.0, error: l2.error }
     }
 }
 
@@ -91,9 +91,11 @@ struct Split<const N: usize> {
 impl<const N: usize> Split<N> {
     const NONE: Split<N> = Split { parts: [0.0; N], other: 0.0, known: 0.0, error: 0.0, unknown: 0.0 };
 
-    fn new(slots: f64, shares: Option<Shares<N>>) -> Split<N> {
+    fn new(slots: f64, shares: Option<BoundedShares<N>>) -> Split<N> {
         match shares {
-            Some(Shares { of, other, error }) if slots > 0.0 && of.iter().all(|share| share.is_finite()) => {
+            Some(BoundedShares { of, other, error })
+                if slots > 0.0 && of.iter().all(|share| share.is_finite()) =>
+            {
                 Split {
                     parts: of.map(|share| share * slots),
                     other: other * slots,
@@ -160,13 +162,13 @@ impl<const N: usize> Split<N> {
     }
 
     /// What is shown for it, with the bound from there to the far end of where the truth can be.
-    fn shown(&self, near: [f64; N], of: [f64; N], other: f64) -> Shares<N> {
+    fn shown(&self, near: [f64; N], of: [f64; N], other: f64) -> BoundedShares<N> {
         let bound = (self.error + self.unknown) / self.total();
         let error = of.iter().zip(near).fold(0.0, |worst: f64, (share, near)| {
             let (low, high) = ((near - bound).clamp(0.0, 1.0), (near + bound).clamp(0.0, 1.0));
             worst.max(share - low).max(high - share)
         });
-        Shares { of, other, error }
+        BoundedShares { of, other, error }
     }
 }
 
@@ -197,7 +199,7 @@ fn level_1_of(nodes: &[Node]) -> Option<Level1> {
     let four: Vec<&Node> = LEVEL_1.iter().filter_map(|metric| find(metric.id)).collect();
     let of = <[&Node; 4]>::try_from(four).ok()?;
     let far = |node: &Node| (node.value - node.low).max(node.high - node.value);
-    Some(Shares {
+    Some(BoundedShares {
         of: of.map(|node| node.value),
         other: find(TD_NODE_SMT_CONTENTION).map_or(0.0, |node| node.value),
         error: of.into_iter().map(far).fold(0.0, f64::max),
@@ -219,7 +221,7 @@ pub struct Account {
     one: Split<4>,
     two: Split<8>,
     /// The same by node of the tree of metrics, but for those that were counted in turns.
-    nodes: Nodes,
+    nodes: NodeSums,
     in_turns: InTurns,
 }
 
@@ -233,7 +235,7 @@ impl Account {
         uncounted: 0.0,
         one: Split::NONE,
         two: Split::NONE,
-        nodes: Nodes::NONE,
+        nodes: NodeSums::NONE,
         in_turns: InTurns::NONE,
     };
 
@@ -264,7 +266,7 @@ impl Account {
             nodes => nodes.unwrap_or_default(),
         };
         Some(Account {
-            nodes: Nodes::NONE,
+            nodes: NodeSums::NONE,
             in_turns: InTurns::new(sum.slots as f64, &nodes, group, tallies),
             ..Account::of_nodes(sum, &nodes)
         })
@@ -281,7 +283,7 @@ impl Account {
     }
 
     /// With those that were counted in turns.
-    fn all_nodes(&self) -> Nodes {
+    fn all_nodes(&self) -> NodeSums {
         let mut all = self.nodes.clone();
         if !self.in_turns.is_none() {
             all.add(&self.in_turns.nodes());
@@ -301,7 +303,7 @@ impl Account {
             uncounted: sum.uncounted_slots(),
             one: Split::new(slots, level_1_of(nodes)),
             two: Split::new(slots, None),
-            nodes: Nodes::new(slots, nodes),
+            nodes: NodeSums::new(slots, nodes),
             in_turns: InTurns::NONE,
         }
     }
@@ -416,10 +418,10 @@ impl Account {
     }
 
     /// With what passed uncounted, which may have been all of one category.
-    fn widened<const N: usize>(&self, shares: Shares<N>) -> Shares<N> {
+    fn widened<const N: usize>(&self, shares: BoundedShares<N>) -> BoundedShares<N> {
         let part = self.uncounted / (self.uncounted + self.one.total());
         let farthest = shares.of.iter().fold(0.0, |most: f64, share| most.max(*share).max(1.0 - share));
-        Shares { error: shares.error * (1.0 - part) + farthest * part, ..shares }
+        BoundedShares { error: shares.error * (1.0 - part) + farthest * part, ..shares }
     }
 
     /// Part of the time that the counters were counting; not known of no time.
@@ -434,16 +436,21 @@ mod tests {
 
     #[test]
     fn what_is_of_none_of_the_four_keeps_its_share() {
-        let shares = Shares { of: [0.4, 0.1, 0.2, 0.2], other: 0.1, error: 0.0 };
+        let shares = BoundedShares { of: [0.4, 0.1, 0.2, 0.2], other: 0.1, error: 0.0 };
         let mut all = Split::new(1000.0, Some(shares));
-        all.add(&Split::new(3000.0, Some(Shares { of: [0.0, 0.0, 0.0, 0.5], other: 0.5, error: 0.0 })));
+        all.add(&Split::new(
+            3000.0,
+            Some(BoundedShares { of: [0.0, 0.0, 0.0, 0.5], other: 0.5, error: 0.0 }),
+        ));
         let sum = all.shares().unwrap();
         for (share, slots) in sum.of.into_iter().chain([sum.other]).zip([400.0, 100.0, 200.0, 1700.0, 1600.0])
         {
             assert!((share - slots / 4000.0).abs() < 1e-12, "{sum:?}");
         }
-        let rest =
-            all.minus(&Split::new(3000.0, Some(Shares { of: [0.0, 0.0, 0.0, 0.5], other: 0.5, error: 0.0 })));
+        let rest = all.minus(&Split::new(
+            3000.0,
+            Some(BoundedShares { of: [0.0, 0.0, 0.0, 0.5], other: 0.5, error: 0.0 }),
+        ));
         assert!((rest.shares().unwrap().other - 0.1).abs() < 1e-12);
     }
 }

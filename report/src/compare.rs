@@ -1,7 +1,7 @@
 //! Two reports, before and after: what has changed, and whether it is more than the bounds of both leave open.
 #![forbid(unsafe_code)]
 
-use crate::account::{Level1, Level2, Shares};
+use crate::account::{BoundedShares, Level1, Level2};
 use crate::csv::{field, number, yes_or_no};
 use crate::model::{Figures, Item, Report};
 use crate::words::{self, clean, percent, short, thousands, time};
@@ -17,7 +17,7 @@ use topdown::{LEVEL_1, LEVEL_2, Metric};
 
 /// What a report says of a region, over all threads, or of the whole.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Row {
+struct RegionRow {
     executions: u64,
     slots: u64,
     time_ns: u64,
@@ -32,29 +32,31 @@ fn metrics() -> impl Iterator<Item = &'static Metric> {
 }
 
 /// What a report says: of the whole, whose name is empty, and of regions in its order.
-type Rows = Vec<(String, Row)>;
+type Rows = Vec<(String, RegionRow)>;
 
-impl Row {
-    fn new(Item { counts, inclusive, .. }: &Item) -> Row {
-        fn all<const N: usize>(shares: Option<&Shares<N>>) -> impl Iterator<Item = Option<(f64, f64)>> {
+impl RegionRow {
+    fn new(Item { counts, inclusive, .. }: &Item) -> RegionRow {
+        fn all<const N: usize>(
+            shares: Option<&BoundedShares<N>>,
+        ) -> impl Iterator<Item = Option<(f64, f64)>> {
             (0..N).map(move |k| shares.map(|shares| (shares.of[k], shares.error)))
         }
         let Figures { slots, time_ns, level_1, level_2, .. } = inclusive;
         let (one, two): (Option<&Level1>, Option<&Level2>) = (level_1.as_ref(), level_2.as_ref());
         let mut shares = [None; SHARES];
         shares.iter_mut().zip(all(one).chain(all(two))).for_each(|(to, from)| *to = from);
-        Row { executions: counts.executions, slots: *slots, time_ns: *time_ns, shares }
+        RegionRow { executions: counts.executions, slots: *slots, time_ns: *time_ns, shares }
     }
 
     /// With a function that has the value of a CSV column of this name, or of the JSON name that it stands for.
-    fn of_fields(number: &dyn Fn(&str) -> Option<f64>) -> Option<Row> {
+    fn of_fields(number: &dyn Fn(&str) -> Option<f64>) -> Option<RegionRow> {
         let whole = |name| number(name).map(|value| value as u64);
         let errors = [number("error_1"), number("error_2")];
         let mut shares = [None; SHARES];
         for (k, (share, metric)) in shares.iter_mut().zip(metrics()).enumerate() {
             *share = number(metric.field()).zip(errors[usize::from(k >= LEVEL_1.len())]);
         }
-        Some(Row {
+        Some(RegionRow {
             executions: whole("executions")?,
             slots: whole("slots")?,
             time_ns: whole("time_ns")?,
@@ -74,7 +76,7 @@ fn of_json(text: &str) -> Option<Rows> {
             "error_2" => figures["level_2"]["error"].as_f64(),
             share => figures["level_1"][share].as_f64().or_else(|| figures["level_2"][share].as_f64()),
         };
-        Row::of_fields(&number)
+        RegionRow::of_fields(&number)
     };
     let mut rows = vec![(String::new(), row(&report["whole"])?)];
     for region in report["regions"].as_array()? {
@@ -101,7 +103,7 @@ fn of_csv(text: &str) -> Option<Rows> {
             Some(number)
         };
         let region = field("region")?;
-        rows.push((region.strip_prefix('\'').unwrap_or(region).into(), Row::of_fields(&number)?));
+        rows.push((region.strip_prefix('\'').unwrap_or(region).into(), RegionRow::of_fields(&number)?));
     }
     (!rows.is_empty() && is_finite.get()).then_some(rows)
 }
@@ -111,8 +113,8 @@ fn read(path: &Path) -> io::Result<Rows> {
     let bytes = read_whole(path)?;
     let text = String::from_utf8_lossy(&bytes);
     let of_report = |report: &Report| -> Rows {
-        let regions = report.regions.iter().map(|region| (clean(&region.name), Row::new(&region.item)));
-        [(String::new(), Row::new(&report.whole))].into_iter().chain(regions).collect()
+        let regions = report.regions.iter().map(|region| (clean(&region.name), RegionRow::new(&region.item)));
+        [(String::new(), RegionRow::new(&report.whole))].into_iter().chain(regions).collect()
     };
     let rows = match bytes.first() {
         Some(b'{') => of_json(&text),
@@ -159,7 +161,7 @@ impl Change {
 
 /// What has changed of a region.
 #[derive(Clone, Debug, Serialize)]
-pub struct Compared {
+pub struct RegionChange {
     /// Empty: the whole.
     pub region: String,
     /// Executions, slots, and nanoseconds, which have no bound; then the shares of both levels.
@@ -207,7 +209,7 @@ pub struct Comparison {
     /// Names of the files.
     pub files: [String; 2],
     /// The whole, then the regions of either, those with the most slots first.
-    pub regions: Vec<Compared>,
+    pub regions: Vec<RegionChange>,
 }
 
 const COUNTS: [&str; 3] = ["executions", "slots", "time_ns"];
@@ -218,12 +220,13 @@ const COUNTS: [&str; 3] = ["executions", "slots", "time_ns"];
 /// One of them cannot be read, or is no report; the text names it.
 pub fn compare(before: &Path, after: &Path) -> io::Result<Comparison> {
     let mut rows = pairs([read(before)?, read(after)?]);
-    let slots = |both: &[Option<Row>; 2]| both.iter().flatten().map(|row| row.slots).max();
+    let slots = |both: &[Option<RegionRow>; 2]| both.iter().flatten().map(|row| row.slots).max();
     rows.sort_by_cached_key(|(name, both)| (!name.is_empty(), Reverse(slots(both)), name.clone()));
-    let compared = |(region, [before, after]): (String, [Option<Row>; 2])| {
-        let counts = |row: &Option<Row>| row.as_ref().map(|row| [row.executions, row.slots, row.time_ns]);
-        let count = |row: &Option<Row>, k: usize| counts(row).map(|counts| (counts[k] as f64, 0.0));
-        let share = |row: &Option<Row>, k: usize| row.as_ref().and_then(|row| row.shares[k]);
+    let compared = |(region, [before, after]): (String, [Option<RegionRow>; 2])| {
+        let counts =
+            |row: &Option<RegionRow>| row.as_ref().map(|row| [row.executions, row.slots, row.time_ns]);
+        let count = |row: &Option<RegionRow>, k: usize| counts(row).map(|counts| (counts[k] as f64, 0.0));
+        let share = |row: &Option<RegionRow>, k: usize| row.as_ref().and_then(|row| row.shares[k]);
         let counted = COUNTS.iter().enumerate().map(|(k, name)| {
             let change = Change::new(count(&before, k), count(&after, k));
             (*name, Change { bound: None, significant: None, ..change })
@@ -231,7 +234,7 @@ pub fn compare(before: &Path, after: &Path) -> io::Result<Comparison> {
         let shares = metrics()
             .enumerate()
             .map(|(k, metric)| (metric.field(), Change::new(share(&before, k), share(&after, k))));
-        Compared { region, figures: counted.chain(shares).collect() }
+        RegionChange { region, figures: counted.chain(shares).collect() }
     };
     Ok(Comparison {
         files: [before, after].map(|path| clean(&path.display().to_string())),
@@ -252,7 +255,7 @@ impl Comparison {
 
     fn csv(&self) -> String {
         let mut out = String::from("region,figure,before,after,difference,bound,significant\n");
-        for Compared { region, figures } in &self.regions {
+        for RegionChange { region, figures } in &self.regions {
             for (name, change) in figures {
                 let Change { before, after, difference, bound, significant } = *change;
                 let numbers = [before, after, difference, bound].map(number).join(",");
@@ -265,7 +268,7 @@ impl Comparison {
     fn text(&self) -> String {
         let [before, after] = &self.files;
         let mut out = format!("topdown: from {before} to {after}\n");
-        for Compared { region, figures } in &self.regions {
+        for RegionChange { region, figures } in &self.regions {
             let name = if region.is_empty() { "whole program".into() } else { short(region, 60) };
             let (counts, shares) = figures.split_at(COUNTS.len());
             let in_both = counts[1].1.difference.is_some();

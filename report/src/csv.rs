@@ -4,10 +4,10 @@
 //! threads, an empty pid all processes. The nodes of the tree of metrics follow the columns that all reports have.
 #![forbid(unsafe_code)]
 
-use crate::account::{Level1, Level2, Shares};
+use crate::account::{BoundedShares, Level1, Level2};
 use crate::model::{Figures, Item, Report};
-use crate::nodes::Kind;
-use crate::timeline::{Interval, SeriesSubject, Timeline};
+use crate::nodes::NodeKind;
+use crate::timeline::{SeriesSubject, Timeline, TimelineInterval};
 use crate::words::clean;
 
 /// A text that no terminal obeys and no spreadsheet takes for a formula: an apostrophe comes before what would begin one, also in an
@@ -53,7 +53,7 @@ pub fn yes_or_no(yes: Option<bool>) -> &'static str {
     yes.map_or("", |yes| if yes { "yes" } else { "no" })
 }
 
-fn header(nodes: &[Kind]) -> String {
+fn header(nodes: &[NodeKind]) -> String {
     let mut names: Vec<String> = ["region", "pid", "tid", "thread", "ended"].map(String::from).into();
     names.extend(
         ["executions", "measured", "nested", "unended", "unbalanced", "missed", "split"].map(String::from),
@@ -74,7 +74,7 @@ fn header(nodes: &[Kind]) -> String {
     names.join(",") + "\n"
 }
 
-fn shares<const N: usize>(row: &mut Vec<String>, shares: Option<&Shares<N>>) {
+fn shares<const N: usize>(row: &mut Vec<String>, shares: Option<&BoundedShares<N>>) {
     row.extend((0..N).map(|k| number(shares.map(|shares| shares.of[k]))));
     row.push(number(shares.map(|shares| shares.error)));
 }
@@ -87,7 +87,7 @@ fn figures(row: &mut Vec<String>, figures: &Figures) {
     row.push(field(&figures.bottleneck));
 }
 
-fn tree(row: &mut Vec<String>, nodes: &[Kind], figures: &Figures) {
+fn tree(row: &mut Vec<String>, nodes: &[NodeKind], figures: &Figures) {
     for node in nodes {
         let shown = figures.tree.find(node.metric.id).map(|node| node.share);
         row.extend(
@@ -99,7 +99,7 @@ fn tree(row: &mut Vec<String>, nodes: &[Kind], figures: &Figures) {
 /// Which thread, and whether it ended.
 type Who<'a> = (String, String, &'a str, &'static str);
 
-fn line(out: &mut String, nodes: &[Kind], region: &str, (pid, tid, thread, ended): Who, item: &Item) {
+fn line(out: &mut String, nodes: &[NodeKind], region: &str, (pid, tid, thread, ended): Who, item: &Item) {
     let counts = &item.counts;
     let mut row = vec![field(region), pid, tid, field(thread), ended.into()];
     row.extend(
@@ -124,20 +124,20 @@ fn line(out: &mut String, nodes: &[Kind], region: &str, (pid, tid, thread, ended
 /// A timeline: a line for each interval of each series, with slots of each node that any of them has.
 pub fn timeline(timeline: &Timeline) -> String {
     let intervals = || timeline.series.iter().flat_map(|series| &series.intervals);
-    let mut nodes: Vec<Kind> = Vec::new();
+    let mut nodes: Vec<NodeKind> = Vec::new();
     for node in intervals().flat_map(|interval| &interval.nodes) {
         if !nodes.contains(&node.kind) {
             nodes.push(node.kind);
         }
     }
     let mut names: Vec<&str> = vec!["of", "begin_ns", "end_ns", "slots", "time_ns", "running"];
-    names.extend(nodes.iter().map(Kind::name));
+    names.extend(nodes.iter().map(NodeKind::name));
     names.extend(["error_1", "error_2"]);
     let mut out = names.join(",") + "\n";
     for series in &timeline.series {
         let of = if series.of == SeriesSubject::Whole { String::new() } else { field(&series.of.title()) };
         for interval in &series.intervals {
-            let Interval { begin_ns, end_ns, slots, time_ns, running, .. } = interval;
+            let TimelineInterval { begin_ns, end_ns, slots, time_ns, running, .. } = interval;
             let mut row = vec![of.clone()];
             row.extend([begin_ns, end_ns, slots, time_ns].map(u64::to_string));
             row.push(number(*running));
@@ -160,7 +160,7 @@ pub fn render(report: &Report) -> String {
     let yes = |ended: bool| yes_or_no(Some(ended));
     for process in &report.processes {
         let pid = process.pid.to_string();
-        let ended = yes(process.ended != crate::model::Ended::Killed);
+        let ended = yes(process.ended != crate::model::ProcessEnd::Killed);
         line(&mut out, nodes, "", (pid.clone(), String::new(), "", ended), &process.item);
         for thread in &process.threads {
             let who = (pid.clone(), thread.tid.to_string(), thread.name.as_str(), yes(thread.ended));

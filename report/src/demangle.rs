@@ -9,9 +9,9 @@ use std::fmt::{self, Write};
 const MOST_BYTES: usize = 2000;
 
 /// A text of at most so many bytes.
-struct Short(String);
+struct BoundedText(String);
 
-impl Write for Short {
+impl Write for BoundedText {
     fn write_str(&mut self, more: &str) -> fmt::Result {
         if self.0.len() + more.len() > MOST_BYTES {
             return Err(fmt::Error);
@@ -27,7 +27,7 @@ pub fn function(name: &str) -> Option<String> {
     if !name.starts_with("_Z") && !name.starts_with("_R") {
         return None;
     }
-    let mut out = Short(String::new());
+    let mut out = BoundedText(String::new());
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         write!(out, "{rust:#}").ok()?; // without the hash
         return Some(out.0);
@@ -36,7 +36,7 @@ pub fn function(name: &str) -> Option<String> {
 }
 
 fn cpp(name: &str) -> Option<String> {
-    let mut out = Short(String::new());
+    let mut out = BoundedText(String::new());
     let symbol = Symbol::new(name.as_bytes()).ok()?;
     symbol.structured_demangle(&mut out, &DemangleOptions::new().no_return_type()).ok()?;
     Some(out.0)

@@ -15,7 +15,7 @@ use crate::model::{Figures, Report};
 use crate::words::{self, clean, percent, thousands, time};
 use bar::LARGE;
 use maud::{Markup, PreEscaped, html};
-use page::Text;
+use page::HtmlText;
 use topdown::LEVEL_2;
 
 const SCRIPT: &str = include_str!("html/script.js");
@@ -49,14 +49,14 @@ fn header(report: &Report, command: &str) -> Markup {
     html! {
         header {
             p.over { "Where the pipeline slots went" }
-            h1 title=(Text(command)) { (Text(command)) }
-            @if let Some(occasion) = words::occasion(report) { p.machine { (Text(occasion)) } }
-            @for machine in words::machines(&report.machines) { p.machine { (Text(machine)) } }
+            h1 title=(HtmlText(command)) { (HtmlText(command)) }
+            @if let Some(occasion) = words::occasion(report) { p.machine { (HtmlText(occasion)) } }
+            @for machine in words::machines(&report.machines) { p.machine { (HtmlText(machine)) } }
             @if words::simulated(report) {
                 p.simulated { "SIMULATED: the figures are made up, since there was nothing to measure with." }
             }
             @if !remarks.is_empty() {
-                ul.remarks { @for remark in &remarks { li { (Text(remark)) } } }
+                ul.remarks { @for remark in &remarks { li { (HtmlText(remark)) } } }
             }
         }
     }
@@ -100,13 +100,13 @@ fn wasted(report: &Report) -> Markup {
                     @for one in &all {
                         @let error = one.figures.level_1.map_or(0.0, |level| 100.0 * level.error);
                         li {
-                            b { (Text(one.name)) } " "
+                            b { (HtmlText(one.name)) } " "
                             span.meta {
                                 (words::slots(one.slots as f64)) " slots, " (share(one.slots)) " of all; its shares within "
                                 (format!("{error:.1}")) " points"
                             }
-                            p { (Text(&one.figures.bottleneck)) }
-                            @if !one.next.is_empty() { p.step { (Text(&one.next)) } }
+                            p { (HtmlText(&one.figures.bottleneck)) }
+                            @if !one.next.is_empty() { p.step { (HtmlText(&one.next)) } }
                         }
                     }
                 }
@@ -133,7 +133,7 @@ fn bar_of(name: &str, figures: &Figures) -> Markup {
         (page::head(&figures.bottleneck, figures.level_1.map(|one| one.error), figures.level_2.map(|two| two.error)))
         (PreEscaped(bar::draw(&clean(name), figures, LARGE)))
         @if others.peek().is_some() {
-            ul.nodes { @for (name, node) in others { li { (Text(name)) ": " (Text(node.text())) } } }
+            ul.nodes { @for (name, node) in others { li { (HtmlText(name)) ": " (HtmlText(node.text())) } } }
         }
     }
 }

@@ -3,10 +3,10 @@
 
 use crate::account::{Account, Gaps};
 use crate::model::{
-    Cores, Counts, Ended, Figures, Item, Machine, Node, Outside, OutsideProcess, Overlap, Process, Region,
-    RegionOfThread, Report, Run, SCHEMA, Thread,
+    Cores, CountedCommand, Counts, Figures, Item, Machine, OutsideProcess, Overlap, Process, ProcessEnd,
+    Region, RegionOfThread, Report, Run, SCHEMA, Thread, TreeRegion,
 };
-use crate::timeline::{Interval, Timeline};
+use crate::timeline::{Timeline, TimelineInterval};
 use crate::{nodes, sum, verdict, words};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -16,7 +16,8 @@ use topdown_table::{EXECED, EXITED, Entry, Header, NONE, THREAD, Table, text};
 
 impl Figures {
     fn new(account: &Account, all: u64) -> Figures {
-        let (level_1, level_2, tree) = (account.level_1(), account.level_2(), nodes::Tree(account.tree()));
+        let (level_1, level_2, tree) =
+            (account.level_1(), account.level_2(), nodes::NodeTree(account.tree()));
         Figures {
             slots: account.slots,
             share: (all > 0).then(|| account.slots as f64 / all as f64),
@@ -32,14 +33,14 @@ impl Figures {
 
 /// An item on the way: what adds up.
 #[derive(Clone)]
-struct Tally {
+struct ItemTally {
     counts: Counts,
     inclusive: Account,
     exclusive: Account,
 }
 
-impl Tally {
-    const NONE: Tally = Tally {
+impl ItemTally {
+    const NONE: ItemTally = ItemTally {
         counts: Counts {
             executions: 0,
             measured: 0,
@@ -54,7 +55,7 @@ impl Tally {
         exclusive: Account::NONE,
     };
 
-    fn add(&mut self, other: &Tally) {
+    fn add(&mut self, other: &ItemTally) {
         self.counts.add(&other.counts);
         self.inclusive.add(&other.inclusive);
         self.exclusive.add(&other.exclusive);
@@ -69,15 +70,15 @@ impl Tally {
     }
 }
 
-fn total(tallies: impl Iterator<Item = Tally>) -> Tally {
-    tallies.fold(Tally::NONE, |mut all, tally| {
+fn total(tallies: impl Iterator<Item = ItemTally>) -> ItemTally {
+    tallies.fold(ItemTally::NONE, |mut all, tally| {
         all.add(&tally);
         all
     })
 }
 
 /// A place in a thread's tree, on the way.
-struct Place<'t> {
+struct RegionPlace<'t> {
     entry: &'t Entry,
     /// Of a thread: it has ended.
     ended: bool,
@@ -86,7 +87,7 @@ struct Place<'t> {
     /// Not in another of the same name.
     outermost: bool,
     nests: bool,
-    tally: Tally,
+    tally: ItemTally,
 }
 
 /// A thread's tree in order, its root first. `damaged` counts sums that cannot be.
@@ -95,8 +96,8 @@ fn tree<'t>(
     roots: Vec<&'t Entry>,
     below: &HashMap<u32, Vec<&'t Entry>>,
     damaged: &mut u64,
-) -> Vec<Place<'t>> {
-    let mut places: Vec<Place<'t>> = Vec::new();
+) -> Vec<RegionPlace<'t>> {
+    let mut places: Vec<RegionPlace<'t>> = Vec::new();
     let mut path: Vec<usize> = Vec::new();
     let mut open: HashMap<&str, u32> = HashMap::new();
     let in_turns = roots.len() > 1;
@@ -114,7 +115,7 @@ fn tree<'t>(
         }
         let region = entry.kind != THREAD;
         let outermost = !region || open.get(entry.name.as_str()).is_none_or(|count| *count == 0);
-        let mut tally = Tally { inclusive: turns.clone(), ..Tally::NONE };
+        let mut tally = ItemTally { inclusive: turns.clone(), ..ItemTally::NONE };
         for entry in &entries {
             match tally_of(entry, in_turns) {
                 Some(one) => tally.add(&one),
@@ -122,7 +123,7 @@ fn tree<'t>(
             }
         }
         let children = children_of(&entries, below);
-        places.push(Place {
+        places.push(RegionPlace {
             entry,
             ended: entries.iter().any(|entry| entry.ended),
             parent: path.last().copied(),
@@ -141,7 +142,7 @@ fn tree<'t>(
 }
 
 /// What a record adds. None: it cannot be what the library wrote.
-fn tally_of(entry: &Entry, in_turns: bool) -> Option<Tally> {
+fn tally_of(entry: &Entry, in_turns: bool) -> Option<ItemTally> {
     let mut inclusive = sum::account_of(entry, in_turns)?;
     // (an execution that went on in the next turn is one of that, too; and a thread has a record for each group)
     let of_other_group = entry.kind == THREAD && entry.parent != NONE;
@@ -160,7 +161,7 @@ fn tally_of(entry: &Entry, in_turns: bool) -> Option<Tally> {
     if entry.kind == THREAD {
         inclusive.reaches(entry.seen_slots, entry.seen_ns);
     }
-    Some(Tally { counts, inclusive, ..Tally::NONE })
+    Some(ItemTally { counts, inclusive, ..ItemTally::NONE })
 }
 
 /// The places below a place: records of one name, if those of the place are of several groups.
@@ -182,7 +183,7 @@ fn children_of<'t>(entries: &[&'t Entry], below: &HashMap<u32, Vec<&'t Entry>>) 
 }
 
 /// Takes from each place what its regions had.
-fn exclude(places: &mut [Place], ended: bool) {
+fn exclude(places: &mut [RegionPlace], ended: bool) {
     let mut inside = vec![Account::NONE; places.len()];
     for k in (0..places.len()).rev() {
         let counts = places[k].tally.counts;
@@ -201,7 +202,7 @@ fn exclude(places: &mut [Place], ended: bool) {
 }
 
 /// The trees of a process's threads.
-fn trees<'t>(table: &'t Table, damaged: &mut u64) -> Vec<Vec<Place<'t>>> {
+fn trees<'t>(table: &'t Table, damaged: &mut u64) -> Vec<Vec<RegionPlace<'t>>> {
     let known: HashMap<u32, &Entry> = table.entries.iter().map(|entry| (entry.number, entry)).collect();
     let mut below: HashMap<u32, Vec<&Entry>> = HashMap::new();
     for entry in table.entries.iter().filter(|entry| entry.kind != THREAD) {
@@ -258,7 +259,7 @@ fn machine(header: &Header) -> Option<Machine> {
 #[derive(Default)]
 struct Merged {
     nests: bool,
-    threads: BTreeMap<(usize, usize), Tally>,
+    threads: BTreeMap<(usize, usize), ItemTally>,
 }
 
 /// What was counted from outside: by a sum for each kind of core, those of the P-cores first.
@@ -285,13 +286,13 @@ pub struct OutsideCount {
 /// A process's id (none: the rest), its name, and a sum for each kind of core.
 pub type ProcessSums = (Option<i32>, String, Vec<Sum>);
 
-impl Interval {
+impl TimelineInterval {
     /// From what was counted in it; None: it cannot be.
-    pub fn new(begin_ns: u64, end_ns: u64, counted: &OutsideCount) -> Option<Interval> {
+    pub fn new(begin_ns: u64, end_ns: u64, counted: &OutsideCount) -> Option<TimelineInterval> {
         let (_, all) = counted.accounts(&[])?;
         let mut nodes = all.tree();
         nodes.retain(|node| node.kind.level <= 2 && node.kind.unit == TD_UNIT_SLOTS);
-        Some(Interval {
+        Some(TimelineInterval {
             begin_ns,
             end_ns,
             slots: all.slots,
@@ -357,7 +358,7 @@ fn total_of(accounts: &[Account]) -> Account {
 }
 
 /// Regions that began in no other.
-fn outermost(trees: &[Vec<Vec<Place>>]) -> Account {
+fn outermost(trees: &[Vec<Vec<RegionPlace>>]) -> Account {
     let mut all = Account::NONE;
     for place in trees.iter().flatten().flatten().filter(|place| place.depth == 1) {
         all.add(&place.tally.inclusive);
@@ -366,8 +367,8 @@ fn outermost(trees: &[Vec<Vec<Place>>]) -> Account {
 }
 
 /// Whether executions of a thread's regions are in no region's figures.
-fn lacks(tree: &[Place]) -> bool {
-    let counts = |place: &Place| place.tally.counts;
+fn lacks(tree: &[RegionPlace]) -> bool {
+    let counts = |place: &RegionPlace| place.tally.counts;
     let regions = tree.iter().filter(|place| place.depth > 0);
     let was_killed = tree.first().is_some_and(|root| !root.ended) && tree.len() > 1;
     was_killed || regions.map(counts).any(|counts| counts.unended > 0 || counts.missed > 0)
@@ -383,7 +384,7 @@ impl Report {
         let mut order: Vec<&Table> = tables.iter().collect();
         order.sort_by_key(|table| (table.header.started_unix_ns, table.header.pid));
         let mut damaged: Vec<u64> = order.iter().map(|table| table.damaged).collect();
-        let trees: Vec<Vec<Vec<Place>>> =
+        let trees: Vec<Vec<Vec<RegionPlace>>> =
             order.iter().zip(&mut damaged).map(|(table, damaged)| trees(table, damaged)).collect();
         let mut whole = total(trees.iter().map(|threads| sum_of(threads)));
         let inside = whole.inclusive.slots;
@@ -401,7 +402,7 @@ impl Report {
             }
             let rest = all.without(&outermost(&trees));
             let rest = if trees.iter().flatten().any(|tree| lacks(tree)) { rest.unknown() } else { rest };
-            whole = Tally { exclusive: rest, inclusive: all, ..whole };
+            whole = ItemTally { exclusive: rest, inclusive: all, ..whole };
         }
         let all = whole.inclusive.slots;
 
@@ -433,11 +434,14 @@ impl Report {
             let process = |(pid, name, sums): ProcessSums| {
                 let sums: Option<Vec<Account>> = sums.iter().map(Account::new).collect();
                 let all_of_it = total_of(&sums?);
-                let tally =
-                    Tally { inclusive: all_of_it.clone(), exclusive: all_of_it, counts: Tally::NONE.counts };
+                let tally = ItemTally {
+                    inclusive: all_of_it.clone(),
+                    exclusive: all_of_it,
+                    counts: ItemTally::NONE.counts,
+                };
                 Some(OutsideProcess { pid, name, inside: inside(pid), item: tally.item(all) })
             };
-            Outside { run, cores, alone, processes: apart.into_iter().filter_map(process).collect() }
+            CountedCommand { run, cores, alone, processes: apart.into_iter().filter_map(process).collect() }
         });
         let whole = whole.item(all);
         let counted_nothing = outside.is_some() && all == 0 && processes.is_empty();
@@ -460,14 +464,14 @@ impl Report {
 }
 
 /// All regions by name, the largest first.
-fn regions(trees: &[Vec<Vec<Place>>], processes: &[Process], all: u64) -> Vec<Region> {
+fn regions(trees: &[Vec<Vec<RegionPlace>>], processes: &[Process], all: u64) -> Vec<Region> {
     let mut merged: HashMap<&str, Merged> = HashMap::new();
     for (p, threads) in trees.iter().enumerate() {
         for (t, thread) in threads.iter().enumerate() {
             for place in &thread[1..] {
                 let region = merged.entry(&place.entry.name).or_default();
                 region.nests |= place.nests;
-                region.threads.entry((p, t)).or_insert(Tally::NONE).add(&place.flat());
+                region.threads.entry((p, t)).or_insert(ItemTally::NONE).add(&place.flat());
             }
         }
     }
@@ -523,22 +527,22 @@ fn overlaps(tables: &[&Table]) -> Vec<Overlap> {
 }
 
 /// All threads together.
-fn sum_of(threads: &[Vec<Place>]) -> Tally {
+fn sum_of(threads: &[Vec<RegionPlace>]) -> ItemTally {
     total(threads.iter().map(|tree| tree[0].tally.clone()))
 }
 
 impl Process {
     /// Without what its table says of its machine.
-    fn new(header: &Header, threads: &[Vec<Place>], all: u64) -> Process {
+    fn new(header: &Header, threads: &[Vec<RegionPlace>], all: u64) -> Process {
         Process {
             pid: header.pid,
             parent: header.parent,
             command: text(&header.command),
             started_unix_ns: header.started_unix_ns,
             ended: match header.ended.load(Relaxed) {
-                EXITED => Ended::Exited,
-                EXECED => Ended::Execed,
-                _ => Ended::Killed,
+                EXITED => ProcessEnd::Exited,
+                EXECED => ProcessEnd::Execed,
+                _ => ProcessEnd::Killed,
             },
             trouble: text(&header.trouble),
             refused: header.refused.load(Relaxed).into(),
@@ -550,15 +554,15 @@ impl Process {
     }
 }
 
-impl Place<'_> {
+impl RegionPlace<'_> {
     /// What it adds to the region of its name: within another of that name only what it does itself.
-    fn flat(&self) -> Tally {
+    fn flat(&self) -> ItemTally {
         if self.outermost {
             return self.tally.clone();
         }
         let Counts { executions, nested, unended, unbalanced, missed, split, .. } = self.tally.counts;
         let nested = nested.saturating_add(executions);
-        Tally {
+        ItemTally {
             counts: Counts { nested, unended, unbalanced, missed, split, ..Counts::default() },
             inclusive: Account::NONE,
             exclusive: self.tally.exclusive.clone(),
@@ -567,9 +571,9 @@ impl Place<'_> {
 }
 
 impl Thread {
-    fn new(tree: &[Place], header: &Header, all: u64) -> Thread {
+    fn new(tree: &[RegionPlace], header: &Header, all: u64) -> Thread {
         let (root, regions) = (&tree[0], &tree[1..]);
-        let tree = regions.iter().map(|place| Node {
+        let tree = regions.iter().map(|place| TreeRegion {
             name: place.entry.name.clone(),
             parent: place.parent.and_then(|parent| parent.checked_sub(1)),
             depth: place.depth - 1,

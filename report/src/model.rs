@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::account::{Level1, Level2};
-use crate::nodes::{self, Kind};
+use crate::nodes::{self, NodeKind};
 use crate::timeline::Timeline;
 use serde::{Serialize, Serializer};
 use topdown::Path;
@@ -30,9 +30,9 @@ pub struct Report {
     /// In the order in which they began.
     pub processes: Vec<Process>,
     /// The nodes of the tree of metrics that any of the figures has, parents before their children.
-    pub nodes: Vec<Kind>,
+    pub nodes: Vec<NodeKind>,
     /// The command, if it was counted from outside: then the figures of the whole are that count.
-    pub outside: Option<Outside>,
+    pub outside: Option<CountedCommand>,
     /// The command, if `topdown` has run it.
     pub run: Option<Run>,
     /// What was counted from outside in each interval, if that was kept.
@@ -43,7 +43,7 @@ pub struct Report {
 
 /// A command that was counted from outside, with all that it started.
 #[derive(Clone, Debug, Serialize)]
-pub struct Outside {
+pub struct CountedCommand {
     /// How it ended, and what was seen of it.
     #[serde(flatten)]
     pub run: Run,
@@ -154,7 +154,7 @@ fn path_name<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Erro
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Ended {
+pub enum ProcessEnd {
     /// By exit or a relative, or the return from main.
     Exited,
     /// By exec.
@@ -175,7 +175,7 @@ pub struct Process {
     /// Nanoseconds since 1970.
     pub started_unix_ns: u64,
     /// How it ended.
-    pub ended: Ended,
+    pub ended: ProcessEnd,
     /// Why nothing was measured; empty if something was.
     pub trouble: String,
     /// Regions that found no room.
@@ -207,12 +207,12 @@ pub struct Thread {
     #[serde(flatten)]
     pub item: Item,
     /// The tree of its regions: each after the one in which it began.
-    pub tree: Vec<Node>,
+    pub tree: Vec<TreeRegion>,
 }
 
 /// A region in one place of a thread's tree.
 #[derive(Clone, Debug, Serialize)]
-pub struct Node {
+pub struct TreeRegion {
     /// Its name.
     pub name: String,
     /// Which of the tree it began in; none: directly in the thread.
@@ -350,5 +350,5 @@ pub struct Figures {
     /// The dominant bottleneck in words.
     pub bottleneck: String,
     /// The tree of metrics, as far as it was measured.
-    pub tree: nodes::Tree,
+    pub tree: nodes::NodeTree,
 }

@@ -10,7 +10,7 @@ use topdown::{
 
 /// Which node it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kind {
+pub struct NodeKind {
     /// What it is.
     pub metric: Metric,
     /// The parent's id; TD_NODE_NONE for roots.
@@ -21,9 +21,9 @@ pub struct Kind {
     pub unit: u32,
 }
 
-impl Kind {
-    fn of(node: &Node) -> Option<Kind> {
-        Some(Kind { metric: node.metric()?, parent: node.parent, level: node.level, unit: node.unit })
+impl NodeKind {
+    fn of(node: &Node) -> Option<NodeKind> {
+        Some(NodeKind { metric: node.metric()?, parent: node.parent, level: node.level, unit: node.unit })
     }
 
     /// perf's name.
@@ -41,7 +41,7 @@ impl Kind {
     }
 }
 
-impl Serialize for Kind {
+impl Serialize for NodeKind {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let parent = (self.parent != TD_NODE_NONE).then_some(self.parent);
         let mut map = serializer.serialize_map(Some(4))?;
@@ -92,7 +92,7 @@ impl Display for ShareInterval {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NodeInterval {
     /// Which node.
-    pub kind: Kind,
+    pub kind: NodeKind,
     /// How much of its whole the node is.
     pub share: ShareInterval,
 }
@@ -108,16 +108,16 @@ impl NodeInterval {
 
 /// The nodes of figures: in JSON an object of `value`, `low` and `high` for each name.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tree(pub Vec<NodeInterval>);
+pub struct NodeTree(pub Vec<NodeInterval>);
 
-impl Tree {
+impl NodeTree {
     /// The node with this id.
     pub fn find(&self, id: u32) -> Option<&NodeInterval> {
         self.0.iter().find(|node| node.kind.metric.id == id)
     }
 }
 
-impl Serialize for Tree {
+impl Serialize for NodeTree {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|node| (node.kind.name(), node.share)))
     }
@@ -126,7 +126,7 @@ impl Serialize for Tree {
 /// A node's slots or cycles, of those of which something is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Amount {
-    kind: Kind,
+    kind: NodeKind,
     value: f64,
     low: f64,
     high: f64,
@@ -154,16 +154,16 @@ impl Amount {
 #[derive(Clone, Debug, PartialEq)]
 pub struct InTurns {
     /// What every group counts: level 1.
-    level_1: Nodes,
+    level_1: NodeSums,
     /// What the turns tell of all else.
-    tallies: Vec<(Kind, TurnTally)>,
+    tallies: Vec<(NodeKind, TurnTally)>,
     /// How many turns each group had here, by its name.
     groups: Vec<(String, u64)>,
 }
 
 impl InTurns {
     /// None.
-    pub const NONE: InTurns = InTurns { level_1: Nodes::NONE, tallies: Vec::new(), groups: Vec::new() };
+    pub const NONE: InTurns = InTurns { level_1: NodeSums::NONE, tallies: Vec::new(), groups: Vec::new() };
 
     /// What a group has counted in its turns: so many slots, which divide so.
     pub fn new(
@@ -174,9 +174,9 @@ impl InTurns {
     ) -> InTurns {
         let level_1: Vec<Node> =
             nodes.iter().filter(|node| !is_in_turns(node.level, node.id)).copied().collect();
-        let find = |id: u32| Kind::of(nodes.iter().find(|node| node.id == id)?);
+        let find = |id: u32| NodeKind::of(nodes.iter().find(|node| node.id == id)?);
         InTurns {
-            level_1: Nodes::new(slots, &level_1),
+            level_1: NodeSums::new(slots, &level_1),
             tallies: tallies.into_iter().filter_map(|(id, tally)| Some((find(id)?, tally))).collect(),
             groups: vec![(group.into(), turns)],
         }
@@ -222,7 +222,7 @@ impl InTurns {
 
     /// All nodes that were measured: below level 1 each has the part of its parent that it had in its turns, which are a random sample of
     /// all (docs/error-bound-sums.md, Turns).
-    pub fn nodes(&self) -> Nodes {
+    pub fn nodes(&self) -> NodeSums {
         let mut all = self.level_1.clone();
         let turns = self.groups.iter().map(|(_, turns)| *turns).fold(0, u64::saturating_add);
         let mut tallies: Vec<_> = self.tallies.iter().collect();
@@ -252,22 +252,22 @@ impl InTurns {
 
 /// Nodes that add up.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Nodes {
+pub struct NodeSums {
     amounts: Vec<Amount>,
     /// In all, measured or not.
     slots: f64,
 }
 
-impl Nodes {
+impl NodeSums {
     /// No slots.
-    pub const NONE: Nodes = Nodes { amounts: Vec::new(), slots: 0.0 };
+    pub const NONE: NodeSums = NodeSums { amounts: Vec::new(), slots: 0.0 };
 
     /// So many slots, with these nodes.
-    pub fn new(slots: f64, nodes: &[Node]) -> Nodes {
+    pub fn new(slots: f64, nodes: &[Node]) -> NodeSums {
         let amount = |node: &Node| {
             let whole = node.whole as f64;
             Some(Amount {
-                kind: Kind::of(node)?,
+                kind: NodeKind::of(node)?,
                 value: node.value * whole,
                 low: node.low * whole,
                 high: node.high * whole,
@@ -276,7 +276,7 @@ impl Nodes {
             })
         };
         let measured = nodes.iter().filter(|node| node.measured == 1 && node.whole > 0);
-        Nodes { amounts: measured.filter_map(amount).collect(), slots }
+        NodeSums { amounts: measured.filter_map(amount).collect(), slots }
     }
 
     fn find(&self, id: u32) -> Option<&Amount> {
@@ -284,7 +284,7 @@ impl Nodes {
     }
 
     /// Adds others.
-    pub fn add(&mut self, other: &Nodes) {
+    pub fn add(&mut self, other: &NodeSums) {
         for mine in &mut self.amounts {
             match other.find(mine.kind.metric.id) {
                 Some(more) => {
@@ -306,7 +306,7 @@ impl Nodes {
     }
 
     /// Takes the nodes of level 2 that others have; how so many slots more divide they do not know.
-    pub fn take_level_2(&mut self, of: &Nodes, unseen: f64) {
+    pub fn take_level_2(&mut self, of: &NodeSums, unseen: f64) {
         let level_2 = of.amounts.iter().filter(|amount| amount.kind.level == 2);
         let new = level_2.filter(|amount| self.find(amount.kind.metric.id).is_none());
         let new: Vec<Amount> =
@@ -321,7 +321,7 @@ impl Nodes {
     }
 
     /// What is left without a part.
-    pub fn minus(&self, part: &Nodes) -> Nodes {
+    pub fn minus(&self, part: &NodeSums) -> NodeSums {
         let slots = (self.slots - part.slots).max(0.0);
         let rest = |amount: &Amount| {
             let all = amount.filled();
@@ -344,7 +344,7 @@ impl Nodes {
                 ..*amount
             })
         };
-        Nodes { amounts: self.amounts.iter().filter_map(rest).collect(), slots }
+        NodeSums { amounts: self.amounts.iter().filter_map(rest).collect(), slots }
     }
 
     /// Any node may be nothing, or all.
@@ -392,8 +392,8 @@ mod tests {
 
     #[test]
     fn sums_have_the_sums_of_the_ends_and_what_is_not_known_may_be_anything() {
-        let mut all = Nodes::new(1000.0, &[node(0, 1000, 0.5, 0.01), node(1, 1000, 0.2, 0.0)]);
-        all.add(&Nodes::new(3000.0, &[node(0, 3000, 0.1, 0.02)]));
+        let mut all = NodeSums::new(1000.0, &[node(0, 1000, 0.5, 0.01), node(1, 1000, 0.2, 0.0)]);
+        all.add(&NodeSums::new(3000.0, &[node(0, 3000, 0.1, 0.02)]));
         let shown = all.shown(0.0);
         is(&shown[0], 0.2, (490.0 + 240.0) / 4000.0, (510.0 + 360.0) / 4000.0);
         // 3000 slots of which the second node is not known
@@ -402,18 +402,18 @@ mod tests {
         is(&all.shown(0.0)[0], 0.2, 730.0 / 5000.0, 1870.0 / 5000.0);
         // as many again may have passed uncounted
         is(&all.shown(5000.0)[0], 0.2, 730.0 / 10_000.0, 6870.0 / 10_000.0);
-        let unmeasured = Nodes::new(500.0, &[]);
+        let unmeasured = NodeSums::new(500.0, &[]);
         assert!(unmeasured.shown(0.0).is_empty());
     }
 
     #[test]
     fn differences_have_the_farthest_ends() {
-        let all = Nodes::new(1000.0, &[node(0, 1000, 0.5, 0.01)]);
-        let part = Nodes::new(600.0, &[node(0, 600, 0.75, 0.02)]);
+        let all = NodeSums::new(1000.0, &[node(0, 1000, 0.5, 0.01)]);
+        let part = NodeSums::new(600.0, &[node(0, 600, 0.75, 0.02)]);
         // 500 less 450 of 400: 490 - 462 to 510 - 438
         is(&all.minus(&part).shown(0.0)[0], 0.125, 28.0 / 400.0, 72.0 / 400.0);
         // nothing is known of the part
-        is(&all.minus(&Nodes::new(250.0, &[])).shown(0.0)[0], 0.5, 240.0 / 750.0, 510.0 / 750.0);
+        is(&all.minus(&NodeSums::new(250.0, &[])).shown(0.0)[0], 0.5, 240.0 / 750.0, 510.0 / 750.0);
         assert!(all.minus(&all).shown(0.0).is_empty(), "of nothing");
         let mut anything = all.minus(&part);
         anything.anything();

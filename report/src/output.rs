@@ -7,7 +7,7 @@
 
 mod place;
 
-use place::{Place, There};
+use place::{FilePlace, There};
 use rustix::fs::OFlags;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, Permissions};
@@ -70,7 +70,7 @@ fn patiently<T>(
 
 enum Way {
     /// Into a file of this name beside the place, which it is to take.
-    Beside { beside: OsString, place: Box<Place> },
+    Beside { beside: OsString, place: Box<FilePlace> },
     /// Over what a regular file holds.
     Over,
     /// To a FIFO, a device, whoever has the descriptor, or row by row into a file.
@@ -96,8 +96,8 @@ impl Output {
         Self::open(path, Self::straight).map_err(|error| failed(path, &error))
     }
 
-    fn open(path: &Path, open: fn(Place) -> io::Result<(File, Way)>) -> io::Result<Output> {
-        let place = Place::of(path)?;
+    fn open(path: &Path, open: fn(FilePlace) -> io::Result<(File, Way)>) -> io::Result<Output> {
+        let place = FilePlace::of(path)?;
         let (file, way) = match place.there {
             There::Nothing | There::File(_) => open(place)?,
             There::Other(_) | There::Descriptor { .. } => (Self::through(path, &place)?, Way::Through),
@@ -105,7 +105,7 @@ impl Output {
         Ok(Output { name: path.into(), file, way })
     }
 
-    fn through(path: &Path, place: &Place) -> io::Result<File> {
+    fn through(path: &Path, place: &FilePlace) -> io::Result<File> {
         if !place.there.is_fifo() {
             return place.open(OFlags::APPEND);
         }
@@ -113,7 +113,7 @@ impl Output {
         patiently(path, unread, || place.open(OFlags::APPEND | OFlags::NONBLOCK))
     }
 
-    fn whole(place: Place) -> io::Result<(File, Way)> {
+    fn whole(place: FilePlace) -> io::Result<(File, Way)> {
         match beside(&place) {
             Ok((file, beside)) => Ok((file, Way::Beside { beside, place: place.into() })),
             // what is there may be writable all the same
@@ -124,7 +124,7 @@ impl Output {
         }
     }
 
-    fn straight(place: Place) -> io::Result<(File, Way)> {
+    fn straight(place: FilePlace) -> io::Result<(File, Way)> {
         let file = match place.there {
             There::Nothing => place.make(&place.name, 0o666)?,
             _ => place.open(OFlags::NONBLOCK)?,
@@ -141,7 +141,7 @@ impl Output {
         if is_stdout(path) {
             return stdout_is_open();
         }
-        match Place::of(path).map_err(|error| failed(path, &error))?.there {
+        match FilePlace::of(path).map_err(|error| failed(path, &error))?.there {
             // to open a FIFO is to wait for its reader, who would take the close for the end
             There::Other(_) | There::Descriptor { .. } => Ok(()),
             There::Nothing | There::File(_) => Output::create(path).map(drop),
@@ -278,7 +278,7 @@ fn is_mount(error: &io::Error) -> bool {
 }
 
 /// A new file beside another, with its owner and permissions if it exists.
-fn beside(place: &Place) -> io::Result<(File, OsString)> {
+fn beside(place: &FilePlace) -> io::Result<(File, OsString)> {
     const MOST: usize = 200; // bytes of a name that leave room for an ending
     let name = place.name.as_bytes();
     let name = OsStr::from_bytes(&name[..name.len().min(MOST)]);

@@ -19,7 +19,7 @@ const RANKS: [&str; 7] = [
 
 /// What the patterns stand for.
 #[derive(Clone, Debug, Default)]
-pub struct Names {
+pub struct PatternNames {
     /// `%p`: the id of the process.
     pub pid: u32,
     /// `%h`: the host.
@@ -43,7 +43,7 @@ pub fn rank_among(environment: impl Iterator<Item = (OsString, OsString)>) -> Op
 ///
 /// # Errors
 /// A rank is asked for, and there is none; the text says so.
-pub fn named(path: &Path, names: &Names) -> io::Result<PathBuf> {
+pub fn named(path: &Path, names: &PatternNames) -> io::Result<PathBuf> {
     let (mut out, mut rest) = (Vec::new(), path.as_os_str().as_bytes());
     let plain = |text: &OsStr| -> Vec<u8> {
         text.as_bytes().iter().map(|byte| if *byte == b'/' { b'_' } else { *byte }).collect()
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn each_pattern_is_what_it_stands_for() {
-        let names = Names {
+        let names = PatternNames {
             pid: 7,
             host: "node/1".into(),
             program: "./bin/solve".into(),
@@ -93,7 +93,7 @@ mod tests {
         let told = [("SLURM_PROCID", "3"), ("PMI_RANK", ""), ("PMIX_RANK", "2"), ("HOME", "1")];
         let rank = rank_among(told.map(|(name, rank)| (name.into(), rank.into())).into_iter());
         assert_eq!(rank, Some("2".into()));
-        let ranked = Names { rank, ..names.clone() };
+        let ranked = PatternNames { rank, ..names.clone() };
         assert_eq!(super::named(Path::new("%r.json"), &ranked).unwrap(), Path::new("2.json"));
     }
 }

@@ -1,7 +1,7 @@
 //! The report for a terminal of 100 columns.
 #![forbid(unsafe_code)]
 
-use crate::account::Shares;
+use crate::account::BoundedShares;
 use crate::model::{Figures, Item, Region, Report, Thread, UNTOLD};
 use crate::words::{self, clean, percent, short, thousands, time};
 use std::collections::BTreeSet;
@@ -238,7 +238,7 @@ fn as_deep_as_counted(out: &mut String, first: &str, second: &str, figures: &Fig
 
 fn levels(out: &mut String, first: &str, second: &str, figures: &Figures) {
     row(out, first, figures);
-    let Some(Shares { of, error, .. }) = figures.level_2 else { return };
+    let Some(BoundedShares { of, error, .. }) = figures.level_2 else { return };
     if error > UNTOLD {
         // (of two levels that cannot be told one line is enough)
         if figures.level_1.is_some_and(|one| one.error <= UNTOLD) {
@@ -269,10 +269,10 @@ fn row(out: &mut String, label: &str, figures: &Figures) {
     *out += &format!("  {:LABEL$}", short(label, LABEL - 1));
     match figures.level_1 {
         None => *out += "not measured",
-        Some(Shares { error, .. }) if error > UNTOLD => {
+        Some(BoundedShares { error, .. }) if error > UNTOLD => {
             *out += &untold(error);
         }
-        Some(Shares { of, error, .. }) => {
+        Some(BoundedShares { of, error, .. }) => {
             for share in of {
                 *out += &format!("{:COLUMN$}", format!("{:4.1} %", 100.0 * share));
             }

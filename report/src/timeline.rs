@@ -60,7 +60,7 @@ pub struct Series {
     #[serde(flatten)]
     pub of: SeriesSubject,
     /// The oldest first.
-    pub intervals: Vec<Interval>,
+    pub intervals: Vec<TimelineInterval>,
 }
 
 impl Series {
@@ -73,7 +73,7 @@ impl Series {
 /// What was counted between two readings. In JSON the nodes of levels 1 and 2 are slots, by perf's names; `error_1` and `error_2` the
 /// bounds on their shares (null: nothing was counted).
 #[derive(Clone, Debug, PartialEq)]
-pub struct Interval {
+pub struct TimelineInterval {
     /// Nanoseconds since the start.
     pub begin_ns: u64,
     /// Its end, in nanoseconds since the start.
@@ -88,7 +88,7 @@ pub struct Interval {
     pub nodes: Vec<NodeInterval>,
 }
 
-impl Interval {
+impl TimelineInterval {
     /// Slots of a node.
     pub fn count(&self, node: &NodeInterval) -> u64 {
         (node.share.value * self.slots as f64).round() as u64
@@ -101,7 +101,7 @@ impl Interval {
     }
 }
 
-impl Serialize for Interval {
+impl Serialize for TimelineInterval {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("begin_ns", &self.begin_ns)?;

@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 use crate::proto::ProtoMessage;
-use crate::timeline::{Interval, Series, SeriesSubject, Timeline};
+use crate::timeline::{Series, SeriesSubject, Timeline, TimelineInterval};
 use crate::words::clean;
 use std::collections::BTreeMap;
 
@@ -94,7 +94,7 @@ impl Trace {
                 self.value(*track, at, node.map_or(0.0, |node| rate(interval.count(node))));
             }
         }
-        let end = series.intervals.last().map_or(0, |interval: &Interval| interval.end_ns);
+        let end = series.intervals.last().map_or(0, |interval: &TimelineInterval| interval.end_ns);
         for track in [slots].into_iter().chain(nodes.into_values()) {
             self.value(track, boottime_ns + end, 0.0);
         }

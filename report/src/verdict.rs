@@ -3,7 +3,7 @@
 
 use crate::account::{Level1, Level2};
 use crate::model::Figures;
-use crate::nodes::{NodeInterval, Tree};
+use crate::nodes::{NodeInterval, NodeTree};
 use topdown::{LEVEL_1, LEVEL_2, TD_NODE_NONE};
 
 /// How far a node is from the truth at the most: the bound of its level where it has a fixed name there, else its own.
@@ -28,7 +28,7 @@ enum Dominant<'t> {
 /// The rule: a root is dominant if its share, less the bound, is above each other's, plus the bound. Where two are left they are
 /// both named, where more are, none is. Of what the dominant one divides into the largest is named, if it is so by the same
 /// rule, and so on; else the node itself.
-fn dominant<'t>(tree: &'t Tree, one: Option<&Level1>, two: Option<&Level2>) -> Dominant<'t> {
+fn dominant<'t>(tree: &'t NodeTree, one: Option<&Level1>, two: Option<&Level2>) -> Dominant<'t> {
     let bound = |node: &NodeInterval| bound(node, one, two);
     let below = |id: u32| {
         let mut nodes: Vec<&NodeInterval> = tree.0.iter().filter(|node| node.kind.parent == id).collect();
@@ -61,7 +61,7 @@ fn dominant<'t>(tree: &'t Tree, one: Option<&Level1>, two: Option<&Level2>) -> D
 }
 
 /// The dominant bottleneck.
-pub fn words(tree: &Tree, one: Option<&Level1>, two: Option<&Level2>) -> String {
+pub fn words(tree: &NodeTree, one: Option<&Level1>, two: Option<&Level2>) -> String {
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     match dominant(tree, one, two) {
         Dominant::Unmeasured => "not measured".into(),
@@ -133,7 +133,7 @@ pub fn next(figures: &Figures) -> String {
     let (retiring, others): (Vec<NodeInterval>, Vec<NodeInterval>) =
         figures.tree.0.iter().partition(|node| node.kind.metric == LEVEL_1[0]);
     let is_busy = retiring.first().is_none_or(|node| node.share.value + bound(node, one, two) >= BUSY);
-    let wasted = Tree(others);
+    let wasted = NodeTree(others);
     let Dominant::One(mut node) = dominant(if is_busy { &figures.tree } else { &wasted }, one, two) else {
         return String::new();
     };
@@ -153,27 +153,27 @@ pub fn next(figures: &Figures) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::account::Shares;
-    use crate::nodes::{Kind, ShareInterval};
+    use crate::account::BoundedShares;
+    use crate::nodes::{NodeKind, ShareInterval};
     use topdown::TD_UNIT_SLOTS;
 
-    fn tree(one: &[f64], two: &[f64]) -> Tree {
+    fn tree(one: &[f64], two: &[f64]) -> NodeTree {
         let level = |level: u32, metrics: &[topdown::Metric], shares: &[f64]| -> Vec<NodeInterval> {
             let parent = |k: usize| if level == 1 { TD_NODE_NONE } else { LEVEL_1[k / 2].id };
             let node = |(k, value): (usize, &f64)| NodeInterval {
-                kind: Kind { metric: metrics[k], parent: parent(k), level, unit: TD_UNIT_SLOTS },
+                kind: NodeKind { metric: metrics[k], parent: parent(k), level, unit: TD_UNIT_SLOTS },
                 share: ShareInterval { value: *value, low: 0.0, high: 1.0 },
             };
             shares.iter().enumerate().map(node).collect()
         };
-        Tree(level(1, &LEVEL_1, one).into_iter().chain(level(2, &LEVEL_2, two)).collect())
+        NodeTree(level(1, &LEVEL_1, one).into_iter().chain(level(2, &LEVEL_2, two)).collect())
     }
 
     fn said(one: [f64; 4], two: [f64; 8], error: f64) -> String {
         words(
             &tree(&one, &two),
-            Some(&Shares { of: one, other: 0.0, error }),
-            Some(&Shares { of: two, other: 0.0, error }),
+            Some(&BoundedShares { of: one, other: 0.0, error }),
+            Some(&BoundedShares { of: two, other: 0.0, error }),
         )
     }
 
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(said(one, two, 0.224), "backend bound: 65 % of slots wait for data or execution units");
         assert_eq!(said(one, two, 0.226), "backend bound 65 % or retiring 20 %: too close to tell");
         assert_eq!(said(one, two, 0.3), "cannot be told: the bound is 30.0 points");
-        assert_eq!(words(&Tree::default(), None, None), "not measured");
+        assert_eq!(words(&NodeTree::default(), None, None), "not measured");
     }
 
     #[test]
@@ -209,7 +209,7 @@ mod tests {
     fn the_step_is_for_what_waits_unless_little_does() {
         let figures = |one: [f64; 4], two: [f64; 8], error: f64| {
             let (level_1, level_2) =
-                (Shares { of: one, other: 0.0, error }, Shares { of: two, other: 0.0, error });
+                (BoundedShares { of: one, other: 0.0, error }, BoundedShares { of: two, other: 0.0, error });
             Figures {
                 slots: 1000,
                 share: None,
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn level_1_alone_names_its_category() {
-        let one = Shares { of: [0.1, 0.1, 0.7, 0.1], other: 0.0, error: 0.01 };
+        let one = BoundedShares { of: [0.1, 0.1, 0.7, 0.1], other: 0.0, error: 0.01 };
         assert_eq!(
             words(&tree(&one.of, &[]), Some(&one), None),
             "frontend bound: 70 % of slots wait for instructions"

@@ -1,7 +1,9 @@
 //! Numbers and names as people read them.
 #![forbid(unsafe_code)]
 
-use crate::model::{Counts, Ended, Figures, Machine, Outside, Overlap, Process, Report, Run, Thread};
+use crate::model::{
+    CountedCommand, Counts, Figures, Machine, Overlap, Process, ProcessEnd, Report, Run, Thread,
+};
 use crate::nodes::NodeInterval;
 use crate::verdict;
 use std::collections::BTreeMap;
@@ -175,8 +177,9 @@ pub fn remarks(report: &Report) -> Vec<String> {
     let whose = if report.outside.is_some() { "figures of its threads and regions" } else { "the figures" };
     let run = report.run.as_ref();
     let command = run.filter(|run| run.status.is_some()).and_then(|run| run.pid);
-    let (left, killed): (Vec<_>, Vec<_>) =
-        pids(&|process| process.ended == Ended::Killed).into_iter().partition(|pid| command == Some(*pid));
+    let (left, killed): (Vec<_>, Vec<_>) = pids(&|process| process.ended == ProcessEnd::Killed)
+        .into_iter()
+        .partition(|pid| command == Some(*pid));
     let ends = [
         (left, "ended by exit_group(2) without exit(3), as Go programs do"),
         (killed, "killed, ended by exit_group(2) without exit(3), or still running"),
@@ -187,8 +190,9 @@ pub fn remarks(report: &Report) -> Vec<String> {
             processes(&pids)
         )
     }));
-    let lost =
-        pids(&|process| process.ended != Ended::Killed && process.threads.iter().any(|thread| !thread.ended));
+    let lost = pids(&|process| {
+        process.ended != ProcessEnd::Killed && process.threads.iter().any(|thread| !thread.ended)
+    });
     if !lost.is_empty() {
         remarks.push(format!(
             "threads of {} have no end; their figures are those up to the last region that each completed",
@@ -249,7 +253,7 @@ pub const SANDBOXED: &str = "what was executed under a seccomp filter that a pro
                              here, since such a filter may kill for the system calls which that takes";
 
 /// What keeps a count from outside from being that of all.
-fn of_outside(remarks: &mut Vec<String>, outside: &Outside, whole: &Figures) {
+fn of_outside(remarks: &mut Vec<String>, outside: &CountedCommand, whole: &Figures) {
     let run = &outside.run;
     let nothing = if whole.slots == 0 { "nothing was counted: " } else { "" };
     if whole.time_ns == run.lost_ns {
@@ -285,9 +289,9 @@ fn of_outside(remarks: &mut Vec<String>, outside: &Outside, whole: &Figures) {
 }
 
 /// Slots that no process has counted itself, and whose they may be.
-fn of_alone(outside: &Outside, report: &Report) -> Option<String> {
+fn of_alone(outside: &CountedCommand, report: &Report) -> Option<String> {
     let part = percent(outside.alone? as f64 / report.whole.inclusive.slots as f64);
-    let killed = report.processes.iter().any(|process| process.ended == Ended::Killed);
+    let killed = report.processes.iter().any(|process| process.ended == ProcessEnd::Killed);
     let mut whose = Vec::new();
     if killed {
         whose.push("of threads that have no end, after the last region that each completed");
@@ -303,12 +307,12 @@ fn of_alone(outside: &Outside, report: &Report) -> Option<String> {
 }
 
 /// Whether any of it ran on a hybrid CPU's E-cores.
-fn ran_on_e_cores(outside: &Outside) -> bool {
+fn ran_on_e_cores(outside: &CountedCommand) -> bool {
     outside.cores.iter().skip(1).any(|cores| cores.figures.slots > 0)
 }
 
 /// Whose level 2 the whole has, if it was not counted from outside.
-fn of_level_2(outside: &Outside, report: &Report) -> Option<String> {
+fn of_level_2(outside: &CountedCommand, report: &Report) -> Option<String> {
     let of_threads = report.whole.inclusive.level_2.is_some()
         && outside.cores.iter().all(|cores| cores.figures.level_2.is_none());
     of_threads.then(|| {
@@ -320,7 +324,7 @@ fn of_level_2(outside: &Outside, report: &Report) -> Option<String> {
 
 /// That regions were measured on P-cores alone, if any of it ran on others. (Where the library counts both kinds of core nothing is
 /// counted from outside)
-fn of_e_cores(outside: &Outside, report: &Report) -> Option<String> {
+fn of_e_cores(outside: &CountedCommand, report: &Report) -> Option<String> {
     let by_registers = report.run.as_ref().is_none_or(|run| run.sources.is_empty());
     (by_registers && !report.regions.is_empty() && ran_on_e_cores(outside)).then(|| {
         "regions were measured on P-cores alone, whose registers the library reads: what they executed on E-cores is in their \

@@ -2,14 +2,14 @@
 
 mod made;
 
-use made::{Made, Scratch, ran};
+use made::{Scratch, TableContent, ran};
 use std::fs;
 use std::path::PathBuf;
 use topdown_report::{Comparison, Format, compare, merge, render};
 
 /// 1,000 slots; "=a, b" has 600 of them, within 12 of its slots, and "c" 200.
-fn before() -> Made {
-    let mut made = Made::new(10, "before");
+fn before() -> TableContent {
+    let mut made = TableContent::new(10, "before");
     let root = made.thread("main", ran(1000, [50, 10, 10, 30], [10, 5, 5, 20], 10).sum());
     made.region("=a, b", root, ran(600, [70, 5, 5, 20], [10, 5, 5, 10], 12).sum());
     made.region("c", root, ran(200, [10, 5, 5, 80], [5, 5, 5, 70], 4).sum());
@@ -17,8 +17,8 @@ fn before() -> Made {
 }
 
 /// "=a, b" has 400, of which it waits for memory 30 % instead of 10, within 8 of them; there is no "c", but a "d".
-fn after() -> Made {
-    let mut made = Made::new(11, "after");
+fn after() -> TableContent {
+    let mut made = TableContent::new(11, "after");
     let root = made.thread("main", ran(800, [50, 10, 10, 30], [10, 5, 5, 20], 8).sum());
     made.region("=a, b", root, ran(400, [47, 6, 5, 42], [10, 5, 5, 30], 8).sum());
     made.region("d", root, ran(100, [10, 5, 5, 80], [5, 5, 5, 70], 4).sum());
@@ -26,7 +26,7 @@ fn after() -> Made {
 }
 
 /// Files of a process in all formats that can be compared.
-fn files(scratch: &Scratch, made: &Made) -> Vec<PathBuf> {
+fn files(scratch: &Scratch, made: &TableContent) -> Vec<PathBuf> {
     let table = made.write(&scratch.0);
     let report = merge(std::slice::from_ref(&table), None).unwrap();
     let mut files: Vec<PathBuf> = [("csv", Format::Csv), ("json", Format::Json)]

@@ -3,7 +3,7 @@
 mod made;
 mod reported;
 
-use made::{Made, Scratch, nested, ran};
+use made::{Scratch, TableContent, nested, ran};
 use reported::{parts_are_of_their_parents, region, report};
 use std::fs;
 use topdown_report::model::Item;
@@ -97,7 +97,7 @@ fn hostile_bytes_do_no_harm() {
 
 #[test]
 fn a_chain_of_regions_is_no_stack_overflow() {
-    let mut made = Made::new(10, "deep");
+    let mut made = TableContent::new(10, "deep");
     let one = ran(1000, [100, 0, 0, 0], [0; 4], 0).sum();
     let mut parent = made.thread("main", one);
     for level in 0..5_000 {
@@ -113,7 +113,7 @@ fn a_chain_of_regions_is_no_stack_overflow() {
 
 #[test]
 fn a_table_counted_by_another_tree_is_refused() {
-    let mut made = Made::new(10, "another tree");
+    let mut made = TableContent::new(10, "another tree");
     let root = made.thread("main", ran(1_000, [50, 10, 10, 30], [10, 5, 5, 20], 10).sum());
     made.region("solve", root, ran(1_000, [50, 10, 10, 30], [10, 5, 5, 20], 10).sum());
     let scratch = Scratch::new("another-tree");

@@ -2,7 +2,7 @@
 
 mod made;
 
-use made::{Made, Scratch, ran};
+use made::{Scratch, TableContent, ran};
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::Command;
@@ -33,7 +33,7 @@ fn put(field: &mut [u8], bytes: &[u8]) {
 /// All of them as names of regions, and each in turn in every other text that a table has.
 fn reports() -> impl Iterator<Item = Report> {
     HOSTILE.iter().enumerate().map(|(k, bytes)| {
-        let mut made = Made::new(10, "");
+        let mut made = TableContent::new(10, "");
         let one = ran(1000, [50, 10, 10, 30], [10, 5, 5, 20], 10).sum();
         let root = made.thread("", one);
         put(&mut made.at(root).name, bytes);
@@ -48,7 +48,7 @@ fn reports() -> impl Iterator<Item = Report> {
         put(&mut made.header.note, bytes);
         put(&mut made.header.command, bytes);
         made.header.path = 2;
-        let mut nothing = Made::new(11, "");
+        let mut nothing = TableContent::new(11, "");
         nothing.header.path = 0;
         put(&mut nothing.header.trouble, bytes);
         put(&mut nothing.header.command, bytes);
@@ -146,7 +146,7 @@ fn no_field_is_a_formula_and_numbers_stay_numbers() {
         "x;=1",
         "\"=1\"",
     ];
-    let mut made = Made::new(10, "formulas");
+    let mut made = TableContent::new(10, "formulas");
     let one = ran(1000, [50, 10, 10, 30], [10, 5, 5, 20], 10).sum();
     for name in FORMULAS {
         let root = made.thread(name, one);
@@ -189,7 +189,7 @@ fn what_cannot_be_a_table_is_not_read() {
     };
     // one that begins as a table does, and goes on for 200 GB
     let huge = scratch.0.join("huge.topdown");
-    fs::write(&huge, &Made::new(10, "huge").bytes()[..HEADER_SIZE]).unwrap();
+    fs::write(&huge, &TableContent::new(10, "huge").bytes()[..HEADER_SIZE]).unwrap();
     File::options().write(true).open(&huge).unwrap().set_len(200 << 30).unwrap();
     refused(&huge, "it has 214748364800 bytes, and none has more than 301993984; name a *.topdown");
     let fifo = scratch.0.join("fifo");

@@ -3,10 +3,10 @@
 mod made;
 mod reported;
 
-use made::{Made, core, nested, ran};
+use made::{TableContent, core, nested, ran};
 use reported::{near, parts_are_of_their_parents, region, report};
 use topdown::{InputSum, LEVEL_1, LEVEL_2, Path, Sum};
-use topdown_report::model::{Ended, Figures};
+use topdown_report::model::{Figures, ProcessEnd};
 use topdown_report::{Format, render};
 use topdown_table::{EXECED, RUNS};
 
@@ -44,10 +44,10 @@ fn exclusive_is_what_is_left_and_all_of_it_is_the_whole() {
 
 #[test]
 fn sums_merge_by_slots_and_so_do_their_bounds() {
-    let mut one = Made::new(10, "one");
+    let mut one = TableContent::new(10, "one");
     let root = one.thread("main", ran(1000, [100, 0, 0, 0], [0; 4], 0).sum());
     one.region("a", root, ran(300, [80, 0, 0, 20], [0, 0, 0, 20], 3).sum());
-    let mut two = Made::new(11, "two");
+    let mut two = TableContent::new(11, "two");
     let root = two.thread("main", ran(1000, [100, 0, 0, 0], [0; 4], 0).sum());
     two.region("a", root, ran(100, [40, 0, 0, 60], [0, 0, 0, 20], 5).sum());
     let unmeasured = two.thread("other", Sum::default());
@@ -80,7 +80,7 @@ fn sums_merge_by_slots_and_so_do_their_bounds() {
 
 #[test]
 fn a_region_that_was_not_measured_leaves_its_slots_in_doubt() {
-    let mut made = Made::new(10, "unmeasured");
+    let mut made = TableContent::new(10, "unmeasured");
     let root = made.thread("main", ran(1000, [60, 0, 0, 40], [0; 4], 10).sum());
     made.region("a", root, Sum { executions: 3, slots: 250, ..Sum::default() });
     let report = report("unmeasured", &[made]);
@@ -123,7 +123,7 @@ fn the_truth_is_within_every_bound() {
             let below = all[k];
             (0..8).for_each(|n| all[places[k].0][n] += below[n]);
         }
-        let mut made = Made::new(10, "random");
+        let mut made = TableContent::new(10, "random");
         for (k, (truth, (parent, name))) in all.iter().zip(&places).enumerate() {
             let slots: u64 = truth[..4].iter().sum();
             let exact = 1 + 20 * random(2);
@@ -203,7 +203,7 @@ fn the_truth_is_within_every_bound() {
 
 #[test]
 fn a_region_within_itself_counts_once() {
-    let mut made = Made::new(10, "recursion");
+    let mut made = TableContent::new(10, "recursion");
     let root = made.thread("main", ran(1000, [100, 0, 0, 0], [0; 4], 0).sum());
     let outer = made.region("a", root, ran(800, [100, 0, 0, 0], [0; 4], 0).sum());
     let between = made.region("b", outer, ran(500, [100, 0, 0, 0], [0; 4], 0).sum());
@@ -219,7 +219,7 @@ fn a_region_within_itself_counts_once() {
 
 #[test]
 fn of_a_killed_thread_what_is_in_flight_is_not_known() {
-    let mut made = Made::new(10, "killed");
+    let mut made = TableContent::new(10, "killed");
     *made.header.ended.get_mut() = RUNS;
     let root = made.thread("main", ran(1000, [100, 0, 0, 0], [0; 4], 10).sum());
     let flying = made.region("flying", root, Sum::default());
@@ -228,7 +228,7 @@ fn of_a_killed_thread_what_is_in_flight_is_not_known() {
     *made.at(root).ended.get_mut() = 0;
     (made.at(root).seen_slots, made.at(root).seen_ns) = (1250, 120);
     let report = report("killed", &[made]);
-    assert_eq!(report.processes[0].ended, Ended::Killed);
+    assert_eq!(report.processes[0].ended, ProcessEnd::Killed);
     assert!(!report.processes[0].threads[0].ended);
     // 250 slots were seen after the last sum
     assert_eq!((report.whole.inclusive.slots, report.whole.inclusive.time_ns), (1250, 120));
@@ -250,8 +250,8 @@ fn of_a_killed_thread_what_is_in_flight_is_not_known() {
 
 /// A region that two groups have counted in 16 turns each, the second after a piece of an execution: of what is frontend bound, a quarter
 /// is latency in the first one's turns.
-fn in_turns() -> Made {
-    let mut made = Made::new(10, "turns");
+fn in_turns() -> TableContent {
+    let mut made = TableContent::new(10, "turns");
     let thread = made.thread("main", ran(10_000, [60, 0, 40, 0], [0, 0, 10, 0], 0).sum());
     let other = made.turn(thread, "main", ran(10_000, [80, 0, 20, 0], [0, 0, 0, 0], 0).sum());
     let mut sum = ran(4_000, [60, 0, 40, 0], [0, 0, 10, 0], 0).sum();
@@ -347,7 +347,7 @@ fn by_counters(slots: u64) -> Sum {
 #[test]
 fn what_is_counted_steadily_is_added_unless_it_was_written_meanwhile() {
     let made = |ahead: u64| {
-        let mut made = Made::new(10, "counted");
+        let mut made = TableContent::new(10, "counted");
         let root = made.thread("main", by_counters(100_000));
         made.region("r", root, by_counters(10_000));
         for number in 0..2 {
@@ -379,7 +379,7 @@ fn what_is_counted_steadily_is_added_unless_it_was_written_meanwhile() {
 fn other_levels_paths_and_troubles() {
     let mut simulated = nested();
     simulated.header.path = 3;
-    let mut nothing = Made::new(11, "nothing");
+    let mut nothing = TableContent::new(11, "nothing");
     nothing.header.path = 0;
     nothing.header.trouble[..6].copy_from_slice(b"no PMU");
     let report = report("paths", &[simulated, nothing]);
@@ -394,7 +394,7 @@ fn other_levels_paths_and_troubles() {
 #[test]
 fn a_cpu_and_its_pmu_are_named_once_however_they_were_read() {
     let read = |pid, path, level| {
-        let mut made = Made { ..nested() };
+        let mut made = TableContent { ..nested() };
         (made.header.pid, made.header.path, made.header.level) = (pid, path, level);
         made
     };
@@ -411,14 +411,14 @@ fn a_cpu_and_its_pmu_are_named_once_however_they_were_read() {
 #[test]
 fn of_programs_that_cannot_be_measured_one_line_says_why() {
     let nothing = |pid| {
-        let mut made = Made::new(pid, "true");
+        let mut made = TableContent::new(pid, "true");
         made.header.path = 0;
         made.header.trouble[..6].copy_from_slice(b"no PMU");
         made
     };
     let text = render(&report("nothing", &[nothing(10), nothing(11)]), Format::Text);
     assert_eq!(text, "topdown: true: nothing is measured: no PMU\n");
-    let some: Vec<Made> = (11..17).map(nothing).chain([nested()]).collect();
+    let some: Vec<TableContent> = (11..17).map(nothing).chain([nested()]).collect();
     let text = render(&report("some", &some), Format::Text);
     assert!(text.contains("! processes 11, 12, 13, 14 and 2 more: nothing is measured: no PMU"), "{text}");
 }
@@ -500,7 +500,7 @@ fn json_has_what_the_document_says() {
 
 #[test]
 fn of_many_threads_the_largest_are_shown() {
-    let mut made = Made::new(1000, "many");
+    let mut made = TableContent::new(1000, "many");
     for k in 0..60 {
         let slots = 1000 + 10 * ((k * 37) % 60);
         let root = made.thread(&format!("t{k}"), ran(slots, [100, 0, 0, 0], [0; 4], 0).sum());
@@ -541,7 +541,7 @@ fn what_wasted_most_is_first_and_has_a_step() {
 /// 2,000 regions, one in the other by pairs, and 64 threads. (A table has room for 32,000 places.)
 #[test]
 fn a_page_of_many_regions_in_many_threads_is_small() {
-    let report = report("large", &[Made::large()]);
+    let report = report("large", &[TableContent::large()]);
     assert_eq!((report.regions.len(), report.regions[0].threads.len()), (2000, 64));
     let html = render(&report, Format::Html);
     assert!(html.len() < 5_000_000, "{} bytes", html.len());

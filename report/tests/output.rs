@@ -2,7 +2,7 @@
 
 mod made;
 
-use made::{Made, Scratch, ran};
+use made::{Scratch, TableContent, ran};
 use std::fs::{self, File, Permissions};
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -14,7 +14,7 @@ use topdown_report::{Format, Output, merge};
 impl Scratch {
     /// A table with so many regions.
     fn table(&self, pid: i32, regions: usize) -> PathBuf {
-        let mut made = Made::new(pid, "reported");
+        let mut made = TableContent::new(pid, "reported");
         let one = ran(1000, [50, 10, 10, 30], [10, 5, 5, 20], 10).sum();
         let root = made.thread("main", one);
         for k in 0..regions {

@@ -2,7 +2,7 @@
 
 mod made;
 
-use made::{CORE, Made, Ran, Scratch, ran};
+use made::{CORE, Ran, Scratch, TableContent, ran};
 use topdown::{LEVEL_1, Node, TD_NODE_NONE};
 use topdown_report::model::{Machine, Run};
 use topdown_report::{Format, OutsideCount, Report, merge, render};
@@ -151,7 +151,7 @@ fn each_kind_of_core_has_its_own_level_2_in_the_text_where_both_counted() {
 #[test]
 fn the_whole_is_what_was_counted_from_outside_and_what_regions_leave_of_it_is_in_none() {
     let scratch = Scratch::new("outside");
-    let mut made = Made::new(10, "killed early");
+    let mut made = TableContent::new(10, "killed early");
     let root = made.thread("main", ran(10_000, [50, 10, 10, 30], [10, 5, 5, 20], 100).sum());
     made.region("loop", root, ran(10_000, [50, 10, 10, 30], [10, 5, 5, 20], 10).sum());
     let files = [made.write(&scratch.0)];
@@ -179,7 +179,7 @@ fn the_whole_is_what_was_counted_from_outside_and_what_regions_leave_of_it_is_in
 }
 
 /// Beside these, 40,000 slots were counted from outside: 20, 10, 10 and 60 percent.
-fn beside(made: &Made) -> Report {
+fn beside(made: &TableContent) -> Report {
     let scratch = Scratch::new("beside");
     merge(&[made.write(&scratch.0)], Some(outside(40_000, [20, 10, 10, 60]))).unwrap()
 }
@@ -192,8 +192,8 @@ fn error_of_rest(report: &Report) -> f64 {
 }
 
 /// 10,000 slots in a region, and none outside.
-fn one_region() -> Made {
-    let mut made = Made::new(10, "one");
+fn one_region() -> TableContent {
+    let mut made = TableContent::new(10, "one");
     let root = made.thread("main", ran(10_000, [50, 10, 10, 30], [10, 5, 5, 20], 10).sum());
     made.region("loop", root, ran(10_000, [50, 10, 10, 30], [10, 5, 5, 20], 10).sum());
     made
@@ -222,7 +222,7 @@ fn a_whole_of_level_1_has_the_level_2_of_threads_that_saw_nearly_all_of_it() {
     }
 }
 
-fn kill(made: &mut Made) {
+fn kill(made: &mut TableContent) {
     *made.header.ended.get_mut() = RUNS;
     *made.at(0).ended.get_mut() = 0;
 }
@@ -230,7 +230,7 @@ fn kill(made: &mut Made) {
 #[test]
 fn what_a_region_missed_while_it_was_not_counted_is_in_the_bound_of_the_rest() {
     assert!(error_of_rest(&beside(&one_region())) < 0.001);
-    let mut made = Made::new(10, "half");
+    let mut made = TableContent::new(10, "half");
     let half = Ran { running_ns: 500, ..ran(10_000, [50, 10, 10, 30], [10, 5, 5, 20], 10) }.sum();
     let root = made.thread("main", half);
     made.region("loop", root, half);
@@ -247,7 +247,7 @@ fn what_a_region_missed_while_it_was_not_counted_is_in_the_bound_of_the_rest() {
 
 #[test]
 fn nothing_is_known_of_the_rest_beside_executions_that_are_in_no_regions_figures() {
-    let rest = |change: &dyn Fn(&mut Made)| {
+    let rest = |change: &dyn Fn(&mut TableContent)| {
         let mut made = one_region();
         change(&mut made);
         error_of_rest(&beside(&made))
@@ -265,7 +265,7 @@ fn nothing_is_known_of_the_rest_beside_executions_that_are_in_no_regions_figures
     // what ran in itself is in the figures
     assert!(rest(&|made| made.at(1).nested = 1) < 0.001);
     // and a thread that had no regions has none that are not known
-    let mut made = Made::new(10, "killed without regions");
+    let mut made = TableContent::new(10, "killed without regions");
     made.thread("main", ran(10_000, [50, 10, 10, 30], [10, 5, 5, 20], 10).sum());
     kill(&mut made);
     let report = beside(&made);

@@ -2,7 +2,7 @@
 
 mod made;
 
-use made::{Made, Scratch, ran};
+use made::{Scratch, TableContent, ran};
 use topdown_report::model::Overlap;
 use topdown_report::{Format, merge, render};
 
@@ -13,7 +13,7 @@ fn regions_that_were_split_are_named_with_those_that_ended() {
         .into_iter()
         .map(|pid| {
             let sum = || ran(10_000, [50, 10, 10, 30], [10, 5, 5, 20], 100).sum();
-            let mut made = Made::new(pid, "overlapping");
+            let mut made = TableContent::new(pid, "overlapping");
             let root = made.thread("main", sum());
             let around = made.region("around", root, sum());
             let within = made.region("within", around, sum());

@@ -6,7 +6,7 @@ use made::{CORE, Scratch, ran};
 use prost::bytes::Buf;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 use topdown_report::model::Machine;
-use topdown_report::timeline::{Interval, Series, SeriesSubject, Timeline};
+use topdown_report::timeline::{Series, SeriesSubject, Timeline, TimelineInterval};
 use topdown_report::{Format, OutsideCount, Report, encode, render, write_timeline};
 
 const MS: u64 = 1_000_000;
@@ -28,8 +28,8 @@ fn counted(slots: u64, one: [u64; 4]) -> OutsideCount {
     OutsideCount { parts, ..OutsideCount::default() }
 }
 
-fn interval(number: u64, slots: u64, one: [u64; 4]) -> Interval {
-    Interval::new(10 * MS * number, 10 * MS * (number + 1), &counted(slots, one)).unwrap()
+fn interval(number: u64, slots: u64, one: [u64; 4]) -> TimelineInterval {
+    TimelineInterval::new(10 * MS * number, 10 * MS * (number + 1), &counted(slots, one)).unwrap()
 }
 
 /// Of 100,000 slots of one kind, then nothing, then twice as many of another.

@@ -5,7 +5,7 @@ use super::Totals;
 use std::collections::{BTreeMap, HashMap};
 use topdown::TD_UNIT_SLOTS;
 use topdown_report::nodes::NodeInterval;
-use topdown_report::timeline::{Interval, SeriesSubject};
+use topdown_report::timeline::{SeriesSubject, TimelineInterval};
 use topdown_report::{Report, model};
 
 /// Names and values of labels.
@@ -52,8 +52,8 @@ struct Figures<'f> {
     nodes: &'f [NodeInterval],
 }
 
-impl<'f> From<&'f Interval> for Figures<'f> {
-    fn from(one: &'f Interval) -> Figures<'f> {
+impl<'f> From<&'f TimelineInterval> for Figures<'f> {
+    fn from(one: &'f TimelineInterval) -> Figures<'f> {
         Figures { slots: one.slots, time_ns: one.time_ns, running: one.running, nodes: &one.nodes }
     }
 }

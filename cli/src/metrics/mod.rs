@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use topdown_report::Report;
-use topdown_report::timeline::{Interval, SeriesSubject};
+use topdown_report::timeline::{SeriesSubject, TimelineInterval};
 
 const PATH: &str = "/metrics";
 
@@ -32,7 +32,7 @@ const SAME: Duration = Duration::from_millis(50);
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
     /// The whole first; then its parts.
-    pub series: Vec<(SeriesSubject, Interval)>,
+    pub series: Vec<(SeriesSubject, TimelineInterval)>,
     /// Instructions and cycles, where they were counted.
     pub ipc: Option<(u64, u64)>,
 }

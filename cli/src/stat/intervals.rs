@@ -9,7 +9,7 @@ use super::rows_per::name_of;
 use super::whole::count_of;
 use crate::sys;
 use std::time::{Duration, Instant};
-use topdown_report::timeline::{Interval, Series, SeriesSubject, Timeline};
+use topdown_report::timeline::{Series, SeriesSubject, Timeline, TimelineInterval};
 
 /// The first interval, of few groups.
 pub const SHORTEST: Duration = Duration::from_millis(10);
@@ -118,7 +118,7 @@ impl Recorder {
     }
 
     /// The intervals of those of the groups that are chosen.
-    fn intervals(&self, groups: &CountedGroups, chosen: &dyn Fn(&Group) -> bool) -> Vec<Interval> {
+    fn intervals(&self, groups: &CountedGroups, chosen: &dyn Fn(&Group) -> bool) -> Vec<TimelineInterval> {
         let of_pair = |pair: &[Mark]| {
             let [from, to] = pair else { return None };
             let counted = groups.between(&from.readings, &to.readings).filter(|one| chosen(one.group));
@@ -136,11 +136,11 @@ pub fn interval(
     enabled_ns: Option<u64>,
     room_ns: u64,
     (begin, end): (Duration, Duration),
-) -> Option<Interval> {
+) -> Option<TimelineInterval> {
     let of_cpus = counted.iter().any(|one| matches!(one.group.of, GroupTarget::Cpu(_)));
     let mut count = count_of(counted, of_cpus, enabled_ns).ok()?;
     count.run.lost_ns = room_ns.saturating_sub(count.run.cpu_ns);
-    Interval::new(begin.as_nanos() as u64, end.as_nanos() as u64, &count)
+    TimelineInterval::new(begin.as_nanos() as u64, end.as_nanos() as u64, &count)
 }
 
 /// The threads or CPUs that groups are of, each once.

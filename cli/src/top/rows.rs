@@ -10,7 +10,7 @@ use crate::stat::intervals::{interval, name, parts, series_of};
 use crate::stat::target::StatTarget;
 use std::time::{Duration, Instant};
 use topdown::LEVEL_1;
-use topdown_report::timeline::{Interval, SeriesSubject};
+use topdown_report::timeline::{SeriesSubject, TimelineInterval};
 
 /// How often it is seen which CPUs are online.
 const LOOK: Duration = Duration::from_secs(1);
@@ -45,7 +45,7 @@ impl Order {
 #[derive(Clone, Debug)]
 pub struct Row {
     pub of: SeriesSubject,
-    pub counted: Interval,
+    pub counted: TimelineInterval,
     /// Instructions per cycle.
     pub ipc: Option<f64>,
 }

@@ -4,7 +4,7 @@
 #[path = "../../../report/tests/made/mod.rs"]
 mod made;
 
-pub use made::{Made, Scratch, ran};
+pub use made::{Scratch, TableContent, ran};
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -58,8 +58,8 @@ pub fn harmless() -> PathBuf {
     libc.expect("this test is linked to libc").into()
 }
 
-pub fn table() -> Made {
-    let mut made = Made::new(10, "leaving a table");
+pub fn table() -> TableContent {
+    let mut made = TableContent::new(10, "leaving a table");
     let root = made.thread("main", ran(1000, [50, 10, 10, 30], [10, 5, 5, 20], 10).sum());
     made.region("inner loop", root, ran(600, [10, 5, 5, 80], [5, 5, 5, 70], 6).sum());
     made

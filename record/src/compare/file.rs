@@ -12,7 +12,7 @@ use topdown_report::read_whole;
 
 /// What a file in JSON says of itself.
 #[derive(Deserialize)]
-struct Claim {
+struct FileFormat {
     format: Option<serde_json::Value>,
     #[serde(rename = "where")]
     condition: Option<serde_json::Value>,
@@ -133,7 +133,7 @@ impl RecordedFile {
         if bytes.trim_ascii_start().first() != Some(&b'{') {
             return Ok(None);
         }
-        let claim: Claim =
+        let claim: FileFormat =
             serde_json::from_slice(&bytes).map_err(|error| failed(format!("no JSON: {error}")))?;
         match claim.format.as_ref().and_then(|format| format.as_str()) {
             Some(FORMAT) if claim.condition.is_some() => {

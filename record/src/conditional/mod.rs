@@ -11,7 +11,7 @@ pub(crate) use sampler::{ConditionalSampler, Tally};
 use crate::budget::max_sample_rate;
 use crate::cpus::of_this_cpu;
 use crate::sampler::SampledTarget;
-use resolved::{Machine, OnPmu, Resolved};
+use resolved::{ConditionEvents, MachineFacts, OnPmu};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -25,7 +25,7 @@ fn cpus_of(pmu: &str, sysfs: &Sysfs) -> Option<Vec<u32>> {
 
 /// What is to hold where samples are taken: a ratio of two events.
 #[derive(Clone, Debug)]
-pub struct Condition(Resolved);
+pub struct Condition(ConditionEvents);
 
 impl Condition {
     /// As it was written: `ipc<0.5`, `cache-misses/instructions>0.01`, or `instructions/period=20000/,cycles/ratio-to-prev=0.5/`.
@@ -35,13 +35,13 @@ impl Condition {
     /// What is wrong with it, what the machine has not, or what was seen when it was tried, and what to do.
     pub fn new(text: &str, period: Option<u64>) -> Result<Condition, String> {
         let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-        let machine = Machine {
+        let machine = MachineFacts {
             sysfs: &Sysfs::real(),
             kernel: kernel.trim(),
             cpu: &cpu::identify().to_string(),
             max_sample_rate: max_sample_rate(),
         };
-        let resolved = Resolved::of(text, period, &machine)?;
+        let resolved = ConditionEvents::of(text, period, &machine)?;
         selftest::tried(&resolved)?;
         Ok(Condition(resolved))
     }
@@ -51,7 +51,7 @@ impl Condition {
     pub(crate) fn made_up() -> Condition {
         let periods = written::Periods { sampled: 2_000_000, other: 1_000_000 };
         let (text, event) = ("ipc < 0.5".into(), "cycles".into());
-        Condition(Resolved { text, event, periods, pmus: Vec::new(), without: Vec::new() })
+        Condition(ConditionEvents { text, event, periods, pmus: Vec::new(), without: Vec::new() })
     }
 
     /// What the samples are of: in words, the event that samples, and what it counts from one to the next.

@@ -1,7 +1,7 @@
 //! A condition as events of the PMUs of this machine that have auto counter reload.
 #![forbid(unsafe_code)]
 
-use super::written::{EventText, Periods, Written};
+use super::written::{ConditionText, EventText, Periods};
 use perf_event_open_sys::bindings::perf_event_attr;
 use topdown_seam::attr::{self, Word};
 use topdown_seam::sysfs::{Sysfs, SysfsPmu};
@@ -60,7 +60,7 @@ pub(crate) struct OnPmu {
 
 /// What is to hold where samples are taken, on this machine.
 #[derive(Clone, Debug)]
-pub(crate) struct Resolved {
+pub(crate) struct ConditionEvents {
     /// In a heading.
     pub text: String,
     /// The event that samples, as users call it.
@@ -72,7 +72,7 @@ pub(crate) struct Resolved {
 }
 
 /// What is here to be looked at.
-pub(super) struct Machine<'a> {
+pub(super) struct MachineFacts<'a> {
     pub sysfs: &'a Sysfs,
     /// The kernel's release, and the CPU's name.
     pub kernel: &'a str,
@@ -87,7 +87,7 @@ fn core_pmus(sysfs: &Sysfs) -> Vec<(&'static str, SysfsPmu)> {
 }
 
 /// Why a mask would be ignored, and every sample taken whatever holds.
-fn no_reload(machine: &Machine, pmus: &[&'static str]) -> String {
+fn no_reload(machine: &MachineFacts, pmus: &[&'static str]) -> String {
     let pmus = if pmus.is_empty() {
         "there is no PMU of cores".into()
     } else {
@@ -146,7 +146,12 @@ fn resolve(pmu: &SysfsPmu, kind: u32, text: &EventText) -> Result<Config, String
 }
 
 /// The condition on one PMU; None as the second: it has no auto counter reload.
-fn on_pmu(name: &'static str, pmu: &SysfsPmu, sysfs: &Sysfs, written: &Written) -> Result<OnPmu, String> {
+fn on_pmu(
+    name: &'static str,
+    pmu: &SysfsPmu,
+    sysfs: &Sysfs,
+    written: &ConditionText,
+) -> Result<OnPmu, String> {
     let kind = pmu.kind().ok_or_else(|| format!("{name} has no type in sysfs"))?;
     let mask = |bits: u64| -> Result<u64, String> {
         let mut attr = attr::new(kind);
@@ -171,7 +176,7 @@ fn on_pmu(name: &'static str, pmu: &SysfsPmu, sysfs: &Sysfs, written: &Written) 
 
 /// The shortest period of an event that has no more samples than half of what the kernel permits; 0: it is not known how often the
 /// event happens.
-fn least_period(event: &str, machine: &Machine) -> u64 {
+fn least_period(event: &str, machine: &MachineFacts) -> u64 {
     let name = ALIASES.iter().find(|(name, _)| *name == event).map_or(event, |(_, other)| other);
     let each = FASTEST.iter().find(|(known, _)| *known == name);
     match (each, machine.max_sample_rate) {
@@ -180,16 +185,20 @@ fn least_period(event: &str, machine: &Machine) -> u64 {
     }
 }
 
-impl Resolved {
+impl ConditionEvents {
     /// Of a text. `period`: of the event that samples, if it was given beside it.
     ///
     /// # Errors
     /// What is wrong with the text, or missing in the machine.
-    pub(super) fn of(text: &str, period: Option<u64>, machine: &Machine) -> Result<Resolved, String> {
+    pub(super) fn of(
+        text: &str,
+        period: Option<u64>,
+        machine: &MachineFacts,
+    ) -> Result<ConditionEvents, String> {
         let all = core_pmus(machine.sysfs);
         // (what is wrong with a text is wrong on each machine)
         let is_pmu = |name: &str| CORES.contains(&name) || machine.sysfs.pmu(name).is_some();
-        let written = Written::parse(text, &is_pmu)?;
+        let written = ConditionText::parse(text, &is_pmu)?;
         let wrong = |why: String| format!("--where '{}': {why}", text.trim());
         if written.period.is_some() && period.is_some() && written.period != period {
             return Err(wrong("it has another period than --period".into()));
@@ -226,7 +235,7 @@ impl Resolved {
         let left_out =
             with.iter().map(|(name, _)| *name).filter(|name| pmus.iter().all(|pmu| pmu.name != *name));
         let without = without.into_iter().chain(left_out).collect();
-        Ok(Resolved { text: written.text, event: written.sampled.terms, periods, pmus, without })
+        Ok(ConditionEvents { text: written.text, event: written.sampled.terms, periods, pmus, without })
     }
 }
 

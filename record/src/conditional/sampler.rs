@@ -10,7 +10,7 @@
 use super::owners::StretchOwners;
 use super::resolved::{Config, OnPmu, attr_of};
 use super::written::Periods;
-use crate::event::{CLOCK, TaskEvent, Times};
+use crate::event::{CLOCK, EventTimes, TaskEvent};
 use crate::records::{CallGraph, RawSample, Sampled, sampled, without_callers};
 use crate::sampler::{SampledTarget, switches_attr};
 use perf_event_open_sys::bindings::perf_event_attr;
@@ -36,7 +36,7 @@ pub(crate) struct Tally {
     /// The kernel throttled the event, or let it go on.
     pub throttled: u64,
     /// What the sampling event counted in all (of a CPU without what the recorder did), and for how long the group was enabled and counted.
-    pub all: Times,
+    pub all: EventTimes,
     /// Threads, or CPUs: each has a stretch that had not ended.
     pub threads: u64,
 }

@@ -4,7 +4,7 @@
 //! more than half as many.
 #![forbid(unsafe_code)]
 
-use super::resolved::{OnPmu, Resolved};
+use super::resolved::{ConditionEvents, OnPmu};
 use super::sampler::{ConditionalSampler, Tally};
 use super::written::Periods;
 use crate::sampler::SampledTarget;
@@ -39,7 +39,7 @@ fn tally(pmu: &OnPmu, periods: Periods) -> io::Result<Tally> {
     Ok(tally)
 }
 
-fn on_this_thread(pmu: &OnPmu, resolved: &Resolved) -> Result<(), String> {
+fn on_this_thread(pmu: &OnPmu, resolved: &ConditionEvents) -> Result<(), String> {
     tally(pmu, resolved.periods).map_err(|error| refused(pmu, &error))?;
     let instructions = OnPmu { sampled: pmu.instructions, other: pmu.instructions, ..pmu.clone() };
     let seen = |other| {
@@ -69,7 +69,7 @@ fn on_this_thread(pmu: &OnPmu, resolved: &Resolved) -> Result<(), String> {
 ///
 /// # Errors
 /// What was refused, or seen to be wrong.
-pub(super) fn tried(resolved: &Resolved) -> Result<(), String> {
+pub(super) fn tried(resolved: &ConditionEvents) -> Result<(), String> {
     resolved.pmus.iter().try_for_each(|pmu| {
         let cpus = pmu.cpus.as_deref();
         thread::on_cpus(cpus, || on_this_thread(pmu, resolved)).unwrap_or_else(|| {

@@ -11,7 +11,7 @@ pub(super) struct EventText {
 
 /// Samples are taken where `sampled` happens more than `ratio` times as often as `other`.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Written {
+pub(super) struct ConditionText {
     /// In a heading.
     pub text: String,
     pub sampled: EventText,
@@ -24,12 +24,12 @@ pub(super) struct Written {
 /// What the counts are compared with has so many digits after the point, at most.
 const DIGITS: f64 = 1e9;
 
-impl Written {
+impl ConditionText {
     /// `is_pmu`: whether this is a PMU's name.
     ///
     /// # Errors
     /// What is wrong, and how it is written.
-    pub fn parse(text: &str, is_pmu: &dyn Fn(&str) -> bool) -> Result<Written, String> {
+    pub fn parse(text: &str, is_pmu: &dyn Fn(&str) -> bool) -> Result<ConditionText, String> {
         let text = text.trim();
         let wrong = |why: String| format!("--where '{text}': {why}");
         // (terms of events have no < and no >)
@@ -51,7 +51,12 @@ fn positive(text: &str) -> Result<f64, String> {
 }
 
 /// `ipc<N`, `A/B>N`.
-fn compared(ratio: &str, below: bool, limit: &str, is_pmu: &dyn Fn(&str) -> bool) -> Result<Written, String> {
+fn compared(
+    ratio: &str,
+    below: bool,
+    limit: &str,
+    is_pmu: &dyn Fn(&str) -> bool,
+) -> Result<ConditionText, String> {
     let limit = positive(limit)?;
     let ratio = ratio.trim();
     let events = if ratio == "ipc" { "instructions/cycles" } else { ratio };
@@ -71,11 +76,11 @@ fn compared(ratio: &str, below: bool, limit: &str, is_pmu: &dyn Fn(&str) -> bool
     };
     let text = format!("{ratio} {} {limit}", if below { '<' } else { '>' });
     let (sampled, other, ratio) = if below { (divisor, above, 1.0 / limit) } else { (above, divisor, limit) };
-    Ok(Written { text, sampled, other, ratio, period: None })
+    Ok(ConditionText { text, sampled, other, ratio, period: None })
 }
 
 /// An event of perf's group, with what it says besides.
-struct Member {
+struct MemberText {
     event: EventText,
     period: Option<u64>,
     ratio: Option<f64>,
@@ -106,7 +111,7 @@ fn members(text: &str) -> Result<Vec<&str>, String> {
     Ok(all)
 }
 
-fn member(text: &str, is_pmu: &dyn Fn(&str) -> bool) -> Result<Member, String> {
+fn member(text: &str, is_pmu: &dyn Fn(&str) -> bool) -> Result<MemberText, String> {
     let (head, rest) = text.split_once('/').unwrap_or((text, ""));
     let Some(terms) = rest.strip_suffix('/').or(rest.is_empty().then_some("")) else {
         return Err(format!("'{text}': what follows the last / is not known here"));
@@ -133,14 +138,14 @@ fn member(text: &str, is_pmu: &dyn Fn(&str) -> bool) -> Result<Member, String> {
             _ => left.push(term),
         }
     }
-    Ok(Member { event: EventText { pmu: pmu.map(Into::into), terms: left.join(",") }, period, ratio })
+    Ok(MemberText { event: EventText { pmu: pmu.map(Into::into), terms: left.join(",") }, period, ratio })
 }
 
 /// perf's form: the second event's period is `ratio-to-prev` times that of the first, which samples.
-fn group(text: &str, is_pmu: &dyn Fn(&str) -> bool) -> Result<Written, String> {
-    let members: Vec<Member> =
+fn group(text: &str, is_pmu: &dyn Fn(&str) -> bool) -> Result<ConditionText, String> {
+    let members: Vec<MemberText> =
         members(text)?.into_iter().map(|text| member(text, is_pmu)).collect::<Result<_, _>>()?;
-    let [first, second] = <[Member; 2]>::try_from(members)
+    let [first, second] = <[MemberText; 2]>::try_from(members)
         .map_err(|all| format!("{} events: a group of two has a ratio", all.len()))?;
     if first.ratio.is_some() {
         return Err("ratio-to-prev of the first event: none precedes it, it belongs to the second".into());
@@ -163,7 +168,7 @@ fn group(text: &str, is_pmu: &dyn Fn(&str) -> bool) -> Result<Written, String> {
         None => event.terms.clone(),
     };
     let text = format!("{}/{} > {}", name(&first.event), name(&second.event), shortened(1.0 / ratio));
-    Ok(Written { text, sampled: first.event, other: second.event, ratio: 1.0 / ratio, period })
+    Ok(ConditionText { text, sampled: first.event, other: second.event, ratio: 1.0 / ratio, period })
 }
 
 /// Without digits that only binary fractions have.

@@ -102,7 +102,7 @@ impl Phased {
                 let at = if with_time { at } else { 0 };
                 let coming = Coming { at, strata: &[stratum(function); 3], evened };
                 for of in [function, 4] {
-                    seen[of].add(&[true; 3], &windows, false, &Alone::default(), coming);
+                    seen[of].add(&[true; 3], &windows, false, &UnsharedWindows::default(), coming);
                 }
             }
             for (_, at, function) in samples {
@@ -115,15 +115,15 @@ impl Phased {
 
 /// Shares outside of their intervals, of how many, and the furthest from the truth: of all that programs did, and of their functions.
 #[derive(Debug, Default)]
-struct Outside {
+struct MissedIntervals {
     outside: usize,
     all: usize,
     furthest: f64,
     width: f64,
 }
 
-fn outside(programs: u64, repeated: usize, with_time: bool) -> [Outside; 2] {
-    let (events, mut both) = (sunny_cove(), [Outside::default(), Outside::default()]);
+fn outside(programs: u64, repeated: usize, with_time: bool) -> [MissedIntervals; 2] {
+    let (events, mut both) = (sunny_cove(), [MissedIntervals::default(), MissedIntervals::default()]);
     for seed in 1..=programs {
         let mut random = Random::of(seed);
         let program = phased(&mut random, repeated);

@@ -2,7 +2,7 @@ use super::*;
 use crate::proof::Calls;
 
 /// Where nothing is known of all functions.
-fn alone(events: &SampledEvents, seen: &SeenIn) -> Result<EstimatedShares, Untold> {
+fn alone(events: &SampledEvents, seen: &SeenIn) -> Result<EstimatedShares, NoShares> {
     shares(events, seen, Background::User(&SeenInAll { excess: vec![0.0; 4], ..SeenInAll::default() }), 0.0)
 }
 
@@ -35,7 +35,7 @@ impl Random {
 
 /// A function of a made-up program: its shares of the four categories of level 1, by how much those of one of its runs differ, and
 /// how many slots its runs are long, on average.
-struct Made {
+struct SimulatedFunction {
     shares: [f64; 4],
     scatter: f64,
     length: f64,
@@ -44,7 +44,7 @@ struct Made {
 }
 
 /// A run of a function, from one slot on, with what has returned before, and the stack pointer.
-struct Run {
+struct FunctionRun {
     function: usize,
     from: f64,
     shares: [f64; 4],
@@ -57,16 +57,16 @@ pub(super) fn normalised(shares: [f64; 4]) -> [f64; 4] {
     shares.map(|share| share / sum)
 }
 
-fn made(random: &mut Random, longer: f64, place: usize) -> Made {
+fn made(random: &mut Random, longer: f64, place: usize) -> SimulatedFunction {
     let shares = normalised([0; 4].map(|_| 0.05 + random.next()));
     let length = longer * 6_000.0 * 1000_f64.powf(random.next());
-    Made { shares, scatter: 0.3 * random.next(), length, within: place }
+    SimulatedFunction { shares, scatter: 0.3 * random.next(), length, within: place }
 }
 
 /// Each inlined into the first with this probability.
-fn functions(random: &mut Random, longer: f64, inlined: f64) -> Vec<Made> {
+fn functions(random: &mut Random, longer: f64, inlined: f64) -> Vec<SimulatedFunction> {
     let n = 2 + random.below(8);
-    let mut functions: Vec<Made> = (0..n).map(|place| made(random, longer, place)).collect();
+    let mut functions: Vec<SimulatedFunction> = (0..n).map(|place| made(random, longer, place)).collect();
     for place in 1..n {
         if random.next() < inlined {
             functions[place].within = random.below(place);
@@ -77,7 +77,7 @@ fn functions(random: &mut Random, longer: f64, inlined: f64) -> Vec<Made> {
 }
 
 /// It is not inlined, nor is another into it: calls and returns tell.
-fn is_whole(functions: &[Made], function: usize) -> bool {
+fn is_whole(functions: &[SimulatedFunction], function: usize) -> bool {
     functions.iter().filter(|made| made.within == functions[function].within).count() == 1
 }
 
@@ -91,7 +91,7 @@ struct Flow {
 
 impl Flow {
     /// Calls, returns, goes on in a part of the same function that was another one in the source, or (with this probability) jumps.
-    fn goes_on(&mut self, random: &mut Random, functions: &[Made], jumps: f64) {
+    fn goes_on(&mut self, random: &mut Random, functions: &[SimulatedFunction], jumps: f64) {
         let within = |function: &usize| functions[*function].within == functions[self.function].within;
         let parts: Vec<usize> = (0..functions.len()).filter(within).collect();
         if random.next() < jumps {
@@ -111,7 +111,7 @@ impl Flow {
 }
 
 /// A stretch of a program around an instant.
-fn stretch(random: &mut Random, functions: &[Made], slots: f64, kind: Kind) -> Vec<Run> {
+fn stretch(random: &mut Random, functions: &[SimulatedFunction], slots: f64, kind: Kind) -> Vec<FunctionRun> {
     let (mut runs, mut at) = (Vec::new(), 0.0);
     // (it begins long before, so that the instant is anywhere in a run)
     let all: f64 = functions.iter().map(|made| made.length).sum();
@@ -123,7 +123,7 @@ fn stretch(random: &mut Random, functions: &[Made], slots: f64, kind: Kind) -> V
     let mut flow = Flow { function: first.unwrap_or(0), callers: Vec::new(), returned: 0, stack: 0 };
     while at < slots {
         let Flow { function, returned, stack, .. } = flow;
-        let Made { shares, scatter, length, .. } = functions[function];
+        let SimulatedFunction { shares, scatter, length, .. } = functions[function];
         // (of runs of the same length each instant is as likely)
         let whole = if runs.is_empty() { length * random.next() } else { length };
         // runs differ, but not on average
@@ -134,7 +134,7 @@ fn stretch(random: &mut Random, functions: &[Made], slots: f64, kind: Kind) -> V
             false => -scatter * most * seldom * 2.0,
         };
         let of_run = [shares[0] + shift, shares[1], shares[2], shares[3] - shift];
-        runs.push(Run { function, from: at, shares: of_run, returned, stack });
+        runs.push(FunctionRun { function, from: at, shares: of_run, returned, stack });
         at += whole;
         flow.goes_on(random, functions, kind.jumps);
     }
@@ -142,7 +142,7 @@ fn stretch(random: &mut Random, functions: &[Made], slots: f64, kind: Kind) -> V
 }
 
 /// Slots, retiring, backend bound and frontend bound from one slot to another, as the counters of Sunny Cove count them.
-fn counted(runs: &[Run], from: f64, to: f64) -> Vec<u64> {
+fn counted(runs: &[FunctionRun], from: f64, to: f64) -> Vec<u64> {
     let mut sums = [0.0; 4];
     for (k, run) in runs.iter().enumerate() {
         let end = runs.get(k + 1).map_or(f64::INFINITY, |next| next.from);
@@ -153,7 +153,7 @@ fn counted(runs: &[Run], from: f64, to: f64) -> Vec<u64> {
     [to - from, retiring, backend, frontend].iter().map(|n| n.round() as u64).collect()
 }
 
-fn at(runs: &[Run], slot: f64) -> &Run {
+fn at(runs: &[FunctionRun], slot: f64) -> &FunctionRun {
     runs.iter().rev().find(|run| run.from <= slot).unwrap_or(&runs[0])
 }
 
@@ -167,14 +167,14 @@ struct Kind {
     /// So many of a function's runs have another mix than the rest.
     seldom: f64,
     /// Of which functions calls and returns tell.
-    believed: fn(&[Made], usize) -> bool,
+    believed: fn(&[SimulatedFunction], usize) -> bool,
 }
 
 /// Returns are not counted.
 const PLAIN: Kind = Kind { longer: 1.0, inlined: 0.0, jumps: 0.0, seldom: 0.5, believed: |_, _| false };
 
 /// A random program, and what bursts show of it.
-fn program(seed: u64, kind: Kind) -> (Vec<Made>, Vec<SeenIn>) {
+fn program(seed: u64, kind: Kind) -> (Vec<SimulatedFunction>, Vec<SeenIn>) {
     let mut random = Random::of(seed);
     let functions = functions(&mut random, kind.longer, kind.inlined);
     let mut seen: Vec<SeenIn> = functions.iter().map(|_| SeenIn::default()).collect();
@@ -190,7 +190,7 @@ fn program(seed: u64, kind: Kind) -> (Vec<Made>, Vec<SeenIn>) {
         };
         for (function, seen) in seen.iter_mut().enumerate() {
             let believed = (kind.believed)(&functions, function);
-            let alone = Alone {
+            let alone = UnsharedWindows {
                 windows: (0..2).map(|window| believed && calls.one_ran(window)).collect(),
                 throughout: believed && calls.one_ran_throughout(),
             };
@@ -282,14 +282,14 @@ fn where_functions_jump_no_more_than_promised_is_outside() {
 
 /// The share that retires of a function of which all slots do, and which is left for another of which none does, and come back to, again
 /// and again without a return: inlined, or by jumps.
-fn of_one_of_two(alone: &Alone) -> ShareInterval {
+fn of_one_of_two(alone: &UnsharedWindows) -> ShareInterval {
     let (mut random, mut seen) = (Random(7), SeenIn::default());
     for _ in 0..1000 {
         let (mut runs, mut from, begun) = (Vec::new(), 0.0, random.next() < 0.5);
         while from < 20_000.0 {
             let function = (runs.len() + usize::from(begun)) % 2;
             let shares = if function == 0 { [1.0, 0.0, 0.0, 0.0] } else { [0.0, 0.0, 0.0, 1.0] };
-            runs.push(Run { function, from, shares, returned: 0, stack: 0 });
+            runs.push(FunctionRun { function, from, shares, returned: 0, stack: 0 });
             from += 2_000.0 * random.next();
         }
         let windows = [counted(&runs, 0.0, 6_000.0), counted(&runs, 6_000.0, 12_000.0)].map(Some);
@@ -307,10 +307,13 @@ fn of_one_of_two(alone: &Alone) -> ShareInterval {
 
 #[test]
 fn of_what_comes_and_goes_without_returns_they_tell_nothing() {
-    let believed = |throughout| Alone { windows: vec![true; 2], throughout };
+    let believed = |throughout| UnsharedWindows { windows: vec![true; 2], throughout };
     // as an inlined function; as one of which it is not known; as if nobody looked at the sample in the middle
-    let (inlined, jumps, blind) =
-        (of_one_of_two(&Alone::default()), of_one_of_two(&believed(true)), of_one_of_two(&believed(false)));
+    let (inlined, jumps, blind) = (
+        of_one_of_two(&UnsharedWindows::default()),
+        of_one_of_two(&believed(true)),
+        of_one_of_two(&believed(false)),
+    );
     assert!(inlined.high >= 1.0 && jumps.high >= 1.0, "{inlined:?} {jumps:?}");
     assert!(blind.high < 0.6 && blind.value == jumps.value, "{blind:?}");
 }
@@ -365,7 +368,7 @@ fn few_bursts_tell_nothing() {
         ..Cluster::default()
     };
     let seen = SeenIn { clusters: vec![cluster; LEAST - 1], ..SeenIn::default() };
-    assert_eq!(alone(&sunny_cove(), &seen).unwrap_err(), Untold::Few(LEAST - 1));
+    assert_eq!(alone(&sunny_cove(), &seen).unwrap_err(), NoShares::Few(LEAST - 1));
 }
 
 #[test]
@@ -395,11 +398,11 @@ fn what_windows_have_at_their_start_is_in_the_interval() {
 fn windows_count_where_both_ends_are_inside() {
     let windows = [vec![10, 1], vec![20, 2]].map(Some);
     let mut seen = SeenIn::default();
-    seen.add(&[true, true, true], &windows, false, &Alone::default(), Coming::of(0, &[]));
-    seen.add(&[true, false, true], &windows, false, &Alone::default(), Coming::of(0, &[]));
-    seen.add(&[false, true, true], &windows, true, &Alone::default(), Coming::of(0, &[]));
-    seen.add(&[true, true], &windows[..1], true, &Alone::default(), Coming::of(0, &[]));
-    seen.add(&[true], &[], true, &Alone::default(), Coming::of(0, &[]));
+    seen.add(&[true, true, true], &windows, false, &UnsharedWindows::default(), Coming::of(0, &[]));
+    seen.add(&[true, false, true], &windows, false, &UnsharedWindows::default(), Coming::of(0, &[]));
+    seen.add(&[false, true, true], &windows, true, &UnsharedWindows::default(), Coming::of(0, &[]));
+    seen.add(&[true, true], &windows[..1], true, &UnsharedWindows::default(), Coming::of(0, &[]));
+    seen.add(&[true], &[], true, &UnsharedWindows::default(), Coming::of(0, &[]));
     let counts: Vec<_> =
         seen.clusters.iter().map(|cluster| (cluster.counts.clone(), cluster.windows)).collect();
     assert_eq!(counts, [(vec![30.0, 3.0], 2), (vec![20.0, 2.0], 1), (vec![10.0, 1.0], 1)]);
@@ -421,7 +424,7 @@ fn what_interrupts_count_is_in_no_share() {
                 cluster.counts.iter_mut().zip(INTERRUPTS).for_each(|(n, more)| *n += windows * more as f64);
             }
         }
-        let is_off = |told: &EstimatedShares, made: &Made| {
+        let is_off = |told: &EstimatedShares, made: &SimulatedFunction| {
             let off = |(share, truth): (&ShareInterval, &f64)| *truth < share.low || *truth > share.high;
             told.shares.iter().zip(&made.shares).filter(|pair| off(*pair)).count()
         };
@@ -447,11 +450,11 @@ fn without_windows_of_both_lengths_nothing_is_told_beside_interrupts() {
             &[true; 3],
             &[Some(vec![9000, 3000, 3000, 1000]), None],
             k < 5,
-            &Alone::default(),
+            &UnsharedWindows::default(),
             Coming::of(0, &[]),
         );
     }
-    assert_eq!(shares(&sunny_cove(), &seen, Background::Interrupts, 0.0).unwrap_err(), Untold::Few(5));
+    assert_eq!(shares(&sunny_cove(), &seen, Background::Interrupts, 0.0).unwrap_err(), NoShares::Few(5));
 }
 
 /// What all of a program did of which some threads have more bursts in their time than others: how many shares of it are outside of their intervals,
@@ -459,7 +462,7 @@ fn without_windows_of_both_lengths_nothing_is_told_beside_interrupts() {
 fn misses_of_all(with_time: bool) -> (usize, usize) {
     let (events, mut random, mut outside, mut all) = (sunny_cove(), Random(11), 0, 0);
     for _ in 0..200 {
-        let threads: Vec<Made> = (0..4).map(|place| made(&mut random, 1000.0, place)).collect();
+        let threads: Vec<SimulatedFunction> = (0..4).map(|place| made(&mut random, 1000.0, place)).collect();
         let time = normalised([0; 4].map(|_| 0.1 + random.next()));
         let often = [0; 4].map(|_| 0.2 + random.next());
         let drawn = |random: &mut Random, parts: [f64; 4]| {
@@ -479,7 +482,13 @@ fn misses_of_all(with_time: bool) -> (usize, usize) {
                     threads[thread].shares.map(|share| (6000.0 * share) as u64);
                 Some(vec![6000, retiring, backend, frontend])
             });
-            seen.add(&[true; 3], &windows, false, &Alone::default(), Coming::of(0, &[stratum(thread); 3]));
+            seen.add(
+                &[true; 3],
+                &windows,
+                false,
+                &UnsharedWindows::default(),
+                Coming::of(0, &[stratum(thread); 3]),
+            );
             if with_time {
                 seen.time.add(stratum(drawn(&mut random, time).unwrap_or(0)), 0, 1_000_000);
             }
@@ -513,7 +522,7 @@ fn what_was_not_sampled_may_be_all_of_a_node() {
             &[true; 3],
             &[window(), window()],
             false,
-            &Alone::default(),
+            &UnsharedWindows::default(),
             Coming::of(0, &[Stratum::default(); 3]),
         )
     });

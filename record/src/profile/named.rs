@@ -5,7 +5,7 @@ use crate::file_proof::boot_id;
 use crate::processes;
 use crate::recording::Recording;
 use crate::stacks::CodePlace;
-use crate::symbols::{Located, LookIn, SourceLine, Symbol, Symbols};
+use crate::symbols::{FunctionLine, LookIn, SourceLine, Symbol, Symbols};
 use std::collections::HashMap;
 
 /// A function of a stack, by its number.
@@ -50,7 +50,7 @@ pub(super) fn named(recording: &Recording) -> (Vec<Symbol>, Vec<NamedStack>, Sym
     let mut stack = |stack: &&[CodePlace]| {
         let mut frames = NamedStack::new();
         for functions in stack.iter().map(|place| symbols.at(*place)) {
-            for (depth, Located { function, has_inlined, line }) in functions.iter().enumerate() {
+            for (depth, FunctionLine { function, has_inlined, line }) in functions.iter().enumerate() {
                 let inlined = depth + 1 < functions.len();
                 let (function, line, has_inlined) = (number(function), line.clone(), *has_inlined);
                 frames.push(NamedFrame { function, line, inlined, has_inlined });

@@ -136,7 +136,8 @@ fn branch_records_that_tell_no_caller_of_any_sample_are_empty() {
 #[test]
 fn a_time_is_within_its_interval() {
     for n in 1..3000_u32 {
-        let whole = Whole { time_ns: f64::from(n), bursts: f64::from(n), sampled: 1.0, by_timer: false };
+        let whole =
+            SampledWhole { time_ns: f64::from(n), bursts: f64::from(n), sampled: 1.0, by_timer: false };
         for part in [0, 1, n / 2, n - 1, n] {
             let time = whole.time(part.into());
             assert!(time.low <= time.value && time.value <= time.high, "{part} of {n}: {time:?}");

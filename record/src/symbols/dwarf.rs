@@ -5,7 +5,7 @@ use super::elf::{ElfFile, regular};
 use super::names::printable;
 use super::separate::SharedDwarf;
 use super::split::SplitDwarf;
-use super::{Located, SourceLine};
+use super::{FunctionLine, SourceLine};
 use addr2line::gimli::{self, EndianSlice, NativeEndian};
 use addr2line::{LookupContinuation, LookupResult};
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
@@ -39,7 +39,8 @@ pub(super) struct Dwarf<'sections> {
 }
 
 /// A function of which nothing is known, into which others may be inlined.
-const UNREADABLE: Located<Option<String>> = Located { function: None, line: None, has_inlined: true };
+const UNREADABLE: FunctionLine<Option<String>> =
+    FunctionLine { function: None, line: None, has_inlined: true };
 
 /// Everything.
 const ALL: gimli::Range = gimli::Range { begin: 0, end: u64::MAX };
@@ -181,7 +182,7 @@ impl<'sections> Dwarf<'sections> {
     }
 
     /// The functions at an address, the innermost inlined one first, as their names are mangled; none has no name.
-    pub fn at(&self, address: u64) -> Vec<Located<Option<String>>> {
+    pub fn at(&self, address: u64) -> Vec<FunctionLine<Option<String>>> {
         let mut located = Vec::new();
         // (the last address has no next one, which the crate would want)
         let frames = (address < u64::MAX).then(|| self.found(self.context.find_frames(address)).ok());
@@ -191,7 +192,11 @@ impl<'sections> Dwarf<'sections> {
                 Ok(Some(addr2line::Frame { function, location, .. })) => {
                     let name = function.as_ref().and_then(|function| function.raw_name().ok());
                     let function = name.map(Cow::into_owned).filter(|name| !name.is_empty());
-                    located.push(Located { function, line: location.and_then(line), has_inlined: false });
+                    located.push(FunctionLine {
+                        function,
+                        line: location.and_then(line),
+                        has_inlined: false,
+                    });
                 }
                 Ok(None) => {
                     let has_inlined = located.len() > 1 || self.has_inlined(address);

@@ -4,7 +4,7 @@
 use super::dwarf::{Dwarf, DwarfSections};
 use super::names::{is_mangled, readable};
 use super::split::SplitDwarf;
-use super::{Located, separate};
+use super::{FunctionLine, separate};
 pub(super) use crate::elf_file::{ElfFile, regular};
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, ReadCache, SymbolKind};
 use std::collections::BTreeSet;
@@ -54,7 +54,7 @@ pub(super) fn located(
     offsets: &BTreeSet<u64>,
     debug: &Path,
     notes: &mut Vec<String>,
-) -> Option<Vec<Vec<Located<String>>>> {
+) -> Option<Vec<Vec<FunctionLine<String>>>> {
     let data = ReadCache::new(file);
     let file = ElfFile::parse(&data).ok()?;
     let sections = DwarfSections::of(&file, path, debug);
@@ -104,9 +104,12 @@ fn linkage(file: &ElfFile, address: u64) -> Option<&'static str> {
 }
 
 /// Functions with their names; the outermost one has this symbol, and no name ("") if there is neither.
-fn named(mut functions: Vec<Located<Option<String>>>, symbol: Option<&str>) -> Vec<Located<String>> {
-    let outermost = functions.pop().unwrap_or(Located::without_line(None));
-    let Located { function, line, has_inlined } = outermost;
+fn named(
+    mut functions: Vec<FunctionLine<Option<String>>>,
+    symbol: Option<&str>,
+) -> Vec<FunctionLine<String>> {
+    let outermost = functions.pop().unwrap_or(FunctionLine::without_line(None));
+    let FunctionLine { function, line, has_inlined } = outermost;
     let name = match (function, symbol) {
         // (GCC leaves the names of what is local to a file of C++ as they are in the source, without their namespaces)
         (Some(name), Some(symbol)) if is_mangled(symbol) && !is_mangled(&name) => Some(symbol.into()),
@@ -116,12 +119,12 @@ fn named(mut functions: Vec<Located<Option<String>>>, symbol: Option<&str>) -> V
     if functions.is_empty() && name.is_none() && line.is_none() {
         return Vec::new();
     }
-    let inlined = |Located { function, line, has_inlined }: Located<Option<String>>| {
+    let inlined = |FunctionLine { function, line, has_inlined }: FunctionLine<Option<String>>| {
         let function = function.map_or("[unnamed]".into(), |name| readable(&name));
-        Located { function, line, has_inlined }
+        FunctionLine { function, line, has_inlined }
     };
-    let mut functions: Vec<Located<String>> = functions.into_iter().map(inlined).collect();
-    functions.push(Located { function: readable(&name.unwrap_or_default()), line, has_inlined });
+    let mut functions: Vec<FunctionLine<String>> = functions.into_iter().map(inlined).collect();
+    functions.push(FunctionLine { function: readable(&name.unwrap_or_default()), line, has_inlined });
     functions
 }
 
@@ -144,7 +147,7 @@ mod tests {
     #[test]
     fn the_outermost_function_has_the_name_that_says_more() {
         let names = |names: &[Option<&str>], symbol| {
-            let functions = names.iter().map(|name| Located::without_line(name.map(str::to_string)));
+            let functions = names.iter().map(|name| FunctionLine::without_line(name.map(str::to_string)));
             let named = named(functions.collect(), symbol).into_iter();
             named.map(|located| located.function).collect::<Vec<String>>()
         };
@@ -154,7 +157,8 @@ mod tests {
         assert_eq!(names(&[], Some("f")), ["f"]);
         assert!(names(&[None], None).is_empty() && names(&[], None).is_empty());
         let line = Some(SourceLine { file: "a.s".into(), line: 7 });
-        let of_no_name = named(vec![Located { line: line.clone(), ..Located::without_line(None) }], None);
-        assert_eq!(of_no_name, [Located { line, ..Located::without_line(String::new()) }]);
+        let of_no_name =
+            named(vec![FunctionLine { line: line.clone(), ..FunctionLine::without_line(None) }], None);
+        assert_eq!(of_no_name, [FunctionLine { line, ..FunctionLine::without_line(String::new()) }]);
     }
 }

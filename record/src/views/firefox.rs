@@ -30,14 +30,14 @@ fn milliseconds(ns: i64) -> f64 {
 }
 
 /// A table of the format: an object of columns. Rows are numbered from 0.
-struct Table<const N: usize> {
+struct ColumnTable<const N: usize> {
     columns: [&'static str; N],
     rows: Vec<[Value; N]>,
 }
 
-impl<const N: usize> Table<N> {
-    fn new(columns: [&'static str; N]) -> Table<N> {
-        Table { columns, rows: Vec::new() }
+impl<const N: usize> ColumnTable<N> {
+    fn new(columns: [&'static str; N]) -> ColumnTable<N> {
+        ColumnTable { columns, rows: Vec::new() }
     }
 
     fn push(&mut self, row: [Value; N]) -> usize {
@@ -76,17 +76,17 @@ fn frame_name(frame: &StackFrame) -> FrameName<'_> {
 }
 
 /// What threads share.
-struct Shared<'p> {
+struct SharedTables<'p> {
     files: HashMap<(usize, FrameName<'p>), &'p str>,
     strings: Vec<&'p str>,
     string_numbers: HashMap<&'p str, usize>,
     libraries: Vec<&'p str>,
-    resources: Table<4>,
-    sources: Table<2>,
+    resources: ColumnTable<4>,
+    sources: ColumnTable<2>,
     source_numbers: HashMap<&'p str, usize>,
-    functions: Table<7>,
-    frames: Table<9>,
-    stacks: Table<2>,
+    functions: ColumnTable<7>,
+    frames: ColumnTable<9>,
+    stacks: ColumnTable<2>,
     /// Of functions by kind of core.
     function_numbers: HashMap<(usize, FrameName<'p>), usize>,
     /// Of functions by number, and lines.
@@ -94,17 +94,17 @@ struct Shared<'p> {
     stack_numbers: HashMap<(usize, Option<usize>), usize>,
 }
 
-impl<'p> Shared<'p> {
-    fn new(profile: &'p Profile) -> Shared<'p> {
-        Shared {
+impl<'p> SharedTables<'p> {
+    fn new(profile: &'p Profile) -> SharedTables<'p> {
+        SharedTables {
             files: source_files(profile),
             strings: Vec::new(),
             string_numbers: HashMap::new(),
             libraries: Vec::new(),
-            resources: Table::new(["lib", "name", "host", "type"]),
-            sources: Table::new(["uuid", "filename"]),
+            resources: ColumnTable::new(["lib", "name", "host", "type"]),
+            sources: ColumnTable::new(["uuid", "filename"]),
             source_numbers: HashMap::new(),
-            functions: Table::new([
+            functions: ColumnTable::new([
                 "name",
                 "isJS",
                 "relevantForJS",
@@ -113,7 +113,7 @@ impl<'p> Shared<'p> {
                 "lineNumber",
                 "columnNumber",
             ]),
-            frames: Table::new([
+            frames: ColumnTable::new([
                 "address",
                 "inlineDepth",
                 "category",
@@ -124,7 +124,7 @@ impl<'p> Shared<'p> {
                 "line",
                 "column",
             ]),
-            stacks: Table::new(["frame", "prefix"]),
+            stacks: ColumnTable::new(["frame", "prefix"]),
             function_numbers: HashMap::new(),
             frame_numbers: HashMap::new(),
             stack_numbers: HashMap::new(),
@@ -228,7 +228,7 @@ impl<'p> Shared<'p> {
             "frameTable": self.frames.object(),
             "funcTable": self.functions.object(),
             "resourceTable": self.resources.object(),
-            "nativeSymbols": Table::new(["libIndex", "address", "name", "functionSize"]).object(),
+            "nativeSymbols": ColumnTable::new(["libIndex", "address", "name", "functionSize"]).object(),
             "sources": self.sources.object(),
             "stringArray": self.strings,
         })
@@ -252,7 +252,7 @@ fn thread(
     end: f64,
     samples: &[(usize, f64, i64)],
 ) -> Value {
-    let mut table = Table::new(["stack", "time", "weight"]);
+    let mut table = ColumnTable::new(["stack", "time", "weight"]);
     for (stack, time, weight) in samples.iter().filter(|(_, _, weight)| *weight != 0) {
         let weight = if counts { json!(weight) } else { json!(milliseconds(*weight)) };
         table.push([json!(stack), json!(time), weight]);
@@ -273,7 +273,7 @@ fn thread(
         "pid": "0",
         "tid": number,
         "samples": samples,
-        "markers": Table::new(["data", "name", "startTime", "endTime", "phase", "category"]).object(),
+        "markers": ColumnTable::new(["data", "name", "startTime", "endTime", "phase", "category"]).object(),
     })
 }
 
@@ -317,7 +317,7 @@ fn meta(profile: &Profile, heading: &Heading, end: f64, threads: usize) -> Value
 }
 
 pub(super) fn firefox(profile: &Profile, heading: &Heading) -> String {
-    let (parts, mut shared) = (Parts::new(profile), Shared::new(profile));
+    let (parts, mut shared) = (Parts::new(profile), SharedTables::new(profile));
     // (of a condition, what its event counted)
     let all = profile.held.as_ref().map_or("CPU time", |held| &*held.event).to_string();
     let names = [all].into_iter().chain(parts.names.iter().map(|name| in_words(name)));

@@ -9,8 +9,8 @@ use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledFunction};
 use maud::{Markup, html};
 use topdown::TD_UNIT_SLOTS;
 use topdown_report::ShareInterval;
-use topdown_report::nodes::{Kind, NodeInterval, Tree};
-use topdown_report::page::{self, Text};
+use topdown_report::nodes::{NodeInterval, NodeKind, NodeTree};
+use topdown_report::page::{self, HtmlText};
 use topdown_report::{count, thousands};
 
 const STYLE: &str = concat!(include_str!("flame/flame.css"), include_str!("html/style.css"));
@@ -30,10 +30,10 @@ pub(super) fn html(profile: &Profile, heading: &Heading) -> String {
     let content = html! {
         header {
             p.over { (over) }
-            h1 title=(Text(heading.command)) { (Text(heading.command)) }
+            h1 title=(HtmlText(heading.command)) { (HtmlText(heading.command)) }
             p.machine { (remarks::amount(profile)) }
-            @if !heading.occasion.is_empty() { p.machine { (Text(heading.occasion)) } }
-            @if !remarks.is_empty() { ul.remarks { @for remark in &remarks { li { (Text(remark)) } } } }
+            @if !heading.occasion.is_empty() { p.machine { (HtmlText(heading.occasion)) } }
+            @if !remarks.is_empty() { ul.remarks { @for remark in &remarks { li { (HtmlText(remark)) } } } }
         }
         @for (place, core) in profile.cores.iter().enumerate() {
             @if profile.held.is_some() { (of_condition(profile, place, core)) } @else { (of_core(profile, place, core)) }
@@ -47,13 +47,13 @@ pub(super) fn html(profile: &Profile, heading: &Heading) -> String {
 }
 
 /// Those of a function that are told, as reports have them.
-fn tree(core: &ProfiledCore, figures: &FunctionFigures) -> Option<Tree> {
+fn tree(core: &ProfiledCore, figures: &FunctionFigures) -> Option<NodeTree> {
     let told = figures.told(&core.nodes).ok()?;
     let shown = |(node, share): (&topdown::SampledNode, &ShareInterval)| NodeInterval {
-        kind: Kind { metric: node.metric, parent: node.parent, level: node.level, unit: TD_UNIT_SLOTS },
+        kind: NodeKind { metric: node.metric, parent: node.parent, level: node.level, unit: TD_UNIT_SLOTS },
         share: *share,
     };
-    Some(Tree(core.nodes.iter().zip(&told.shares).map(shown).collect()))
+    Some(NodeTree(core.nodes.iter().zip(&told.shares).map(shown).collect()))
 }
 
 /// A kind of core: all that ran on it, and the functions, those that waste most first.
@@ -148,8 +148,8 @@ fn why_not(profile: &Profile, core: &ProfiledCore, figures: &FunctionFigures) ->
 fn name(function: &ProfiledFunction) -> Markup {
     html! {
         div {
-            div.name title=(Text(&function.path)) { (Text(&function.name)) }
-            div.meta { (Text(&function.module)) }
+            div.name title=(HtmlText(&function.path)) { (HtmlText(&function.name)) }
+            div.meta { (HtmlText(&function.module)) }
         }
     }
 }

@@ -5,14 +5,14 @@ use crate::profile::{Profile, ProfiledFunction};
 use std::collections::HashMap;
 
 /// Core, name and module.
-type Key<'p> = (usize, &'p str, &'p str);
+type FunctionKey<'p> = (usize, &'p str, &'p str);
 
-pub(super) struct Index<'p>(HashMap<Key<'p>, &'p ProfiledFunction>);
+pub(super) struct FunctionIndex<'p>(HashMap<FunctionKey<'p>, &'p ProfiledFunction>);
 
-impl<'p> Index<'p> {
-    pub fn new(profile: &'p Profile) -> Index<'p> {
+impl<'p> FunctionIndex<'p> {
+    pub fn new(profile: &'p Profile) -> FunctionIndex<'p> {
         let key = |f: &'p ProfiledFunction| (f.core, f.name.as_str(), f.module.as_str());
-        Index(profile.functions.iter().map(|function| (key(function), function)).collect())
+        FunctionIndex(profile.functions.iter().map(|function| (key(function), function)).collect())
     }
 
     /// That of a stack's frame.

@@ -3,7 +3,7 @@
 
 use super::{name, remarks};
 use crate::cpus::{CpuChange, CpuTotals};
-use crate::estimate::Untold;
+use crate::estimate::NoShares;
 use crate::held::ConditionShare;
 use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledLine};
 use serde::Serialize;
@@ -127,8 +127,8 @@ fn cpus(totals: &CpuTotals) -> CpusRow {
 fn figures<'a>(profile: &Profile, core: &ProfiledCore, figures: &FunctionFigures) -> FiguresRow<'a> {
     let (shares, windows, why) = match &figures.shares {
         Ok(told) => (core.nodes.iter().map(name).zip(told.shares.clone()).collect(), told.windows, None),
-        Err(Untold::Conditional | Untold::Little) => (BTreeMap::new(), 0, None),
-        Err(Untold::Few(bursts)) => {
+        Err(NoShares::Conditional | NoShares::Little) => (BTreeMap::new(), 0, None),
+        Err(NoShares::Few(bursts)) => {
             (BTreeMap::new(), 0, Some(format!("too few bursts have a window in the function: {bursts}")))
         }
     };

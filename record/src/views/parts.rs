@@ -2,13 +2,13 @@
 //! those of which it cannot be told.
 #![forbid(unsafe_code)]
 
-use super::index::Index;
+use super::index::FunctionIndex;
 use super::name;
 use crate::profile::{CallStack, Profile};
 
 pub(super) struct Parts<'p> {
     profile: &'p Profile,
-    pub index: Index<'p>,
+    pub index: FunctionIndex<'p>,
     /// Nodes of level 1 of all kinds of cores, by perf's names.
     pub names: Vec<&'static str>,
 }
@@ -21,7 +21,7 @@ impl<'p> Parts<'p> {
                 names.push(name(node));
             }
         }
-        Parts { profile, index: Index::new(profile), names }
+        Parts { profile, index: FunctionIndex::new(profile), names }
     }
 
     /// All, those of each name, and those of which it cannot be told.

@@ -4,7 +4,7 @@
 use crate::budget::{Limit, Pace};
 use crate::chances::MOST_PER_SECOND;
 use crate::cpus::{CpuChange, CpuTotals};
-use crate::estimate::{EstimatedShares, Untold};
+use crate::estimate::{EstimatedShares, NoShares};
 use crate::held::ConditionShare;
 use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledFunction};
 use crate::strata::LEAST;
@@ -66,11 +66,11 @@ pub(super) fn processes(profile: &Profile, core: usize) -> Vec<&ProfiledFunction
 }
 
 /// Why a function's shares are not told, and for how long to record.
-pub(super) fn untold(untold: Untold, figures: &FunctionFigures, profile: &Profile) -> String {
+pub(super) fn untold(untold: NoShares, figures: &FunctionFigures, profile: &Profile) -> String {
     let bursts = match untold {
-        Untold::Few(bursts) => bursts,
-        Untold::Little => return of_little(figures, profile),
-        Untold::Conditional => return "cannot be told: samples of a condition have no windows".into(),
+        NoShares::Few(bursts) => bursts,
+        NoShares::Little => return of_little(figures, profile),
+        NoShares::Conditional => return "cannot be told: samples of a condition have no windows".into(),
     };
     if bursts == 0 && figures.bursts >= LEAST {
         let met = count(figures.bursts as u64, "burst");

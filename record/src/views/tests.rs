@@ -6,7 +6,7 @@ mod remarks;
 
 use super::*;
 use crate::budget::{Limit, Pace};
-use crate::estimate::{EstimatedShares, Untold};
+use crate::estimate::{EstimatedShares, NoShares};
 use crate::profile::{CallStack, FunctionFigures, ProfiledCore, ProfiledFunction, ProfiledLine, StackFrame};
 use crate::sources::Sources;
 use crate::symbols::SourceLine;
@@ -30,7 +30,7 @@ fn figures(ns: u64, shares: Option<[f64; 4]>) -> FunctionFigures {
         time: ShareInterval::around(value, 0.02),
         time_ns: ns,
         bursts: 50,
-        shares: told.ok_or(Untold::Few(3)),
+        shares: told.ok_or(NoShares::Few(3)),
     }
 }
 
@@ -463,10 +463,10 @@ fn conditional() -> Profile {
     let mut profile = profile();
     profile.held = Some(held());
     for figures in profile.functions.iter_mut().flat_map(|f| [&mut f.own, &mut f.inclusive]) {
-        figures.shares = Err(Untold::Conditional);
+        figures.shares = Err(NoShares::Conditional);
     }
     let core = &mut profile.cores[0];
-    (core.name, core.nodes, core.all.shares) = ("cpu_atom", Vec::new(), Err(Untold::Conditional));
+    (core.name, core.nodes, core.all.shares) = ("cpu_atom", Vec::new(), Err(NoShares::Conditional));
     profile
 }
 

@@ -4,9 +4,9 @@
 //! titles, so no dark page and no tooltips.
 #![forbid(unsafe_code)]
 
-use crate::account::{Level1, Level2, Shares};
+use crate::account::{BoundedShares, Level1, Level2};
 use crate::model::{DOUBTFUL, Figures};
-use crate::nodes::{NodeInterval, ShareInterval, Tree};
+use crate::nodes::{NodeInterval, NodeTree, ShareInterval};
 use svg::Document;
 use svg::node::element::{Group, Line, Rectangle, Text, Title};
 use topdown::{LEVEL_1, LEVEL_2, Metric, TD_UNIT_SLOTS};
@@ -16,7 +16,7 @@ const THIN: f64 = 0.0005;
 
 /// How large, in pixels; as wide as there is room, and at least so wide that labels for this width fit.
 #[derive(Clone, Copy)]
-pub struct Size {
+pub struct BarSize {
     level_1: f64,
     level_2: f64,
     /// Without labels and tooltips of each part if 0.
@@ -26,9 +26,9 @@ pub struct Size {
 }
 
 /// One to look at.
-pub const LARGE: Size = Size { level_1: 30.0, level_2: 18.0, width: 520.0, narrow: 296.0 };
+pub const LARGE: BarSize = BarSize { level_1: 30.0, level_2: 18.0, width: 520.0, narrow: 296.0 };
 /// One among many.
-pub const SMALL: Size = Size { level_1: 16.0, level_2: 8.0, width: 0.0, narrow: 0.0 };
+pub const SMALL: BarSize = BarSize { level_1: 16.0, level_2: 8.0, width: 0.0, narrow: 0.0 };
 
 /// Between the levels.
 const GAP: f64 = 2.0;
@@ -38,7 +38,7 @@ fn percent(share: f64) -> String {
 }
 
 /// A part of a level: what it is, the number of its colour, where it begins, how much it is, and how much less and more it may be.
-struct Part {
+struct BarPart {
     metric: Metric,
     colour: usize,
     at: f64,
@@ -47,10 +47,10 @@ struct Part {
     more: f64,
 }
 
-impl Part {
-    fn of(node: &NodeInterval, colour: usize, at: f64) -> Part {
+impl BarPart {
+    fn of(node: &NodeInterval, colour: usize, at: f64) -> BarPart {
         let NodeInterval { kind, share: ShareInterval { value, low, high } } = *node;
-        Part { metric: kind.metric, colour, at, share: value, less: value - low, more: high - value }
+        BarPart { metric: kind.metric, colour, at, share: value, less: value - low, more: high - value }
     }
 
     fn error(&self) -> f64 {
@@ -58,18 +58,18 @@ impl Part {
     }
 }
 
-fn parts<const N: usize>(shares: &Shares<N>) -> Vec<Part> {
+fn parts<const N: usize>(shares: &BoundedShares<N>) -> Vec<BarPart> {
     let mut at = 0.0;
     let part = |(colour, (metric, share)): (usize, (&Metric, f64))| {
         let begin = at;
         at += share;
-        Part { metric: *metric, colour, at: begin, share, less: shares.error, more: shares.error }
+        BarPart { metric: *metric, colour, at: begin, share, less: shares.error, more: shares.error }
     };
-    Shares::<N>::metrics().iter().zip(shares.of).enumerate().map(part).collect()
+    BoundedShares::<N>::metrics().iter().zip(shares.of).enumerate().map(part).collect()
 }
 
 /// The parts of a category of level 1 in this tree, and the numbers of their colours.
-pub fn parts_of(tree: &Tree, category: usize) -> Vec<(usize, &NodeInterval)> {
+pub fn parts_of(tree: &NodeTree, category: usize) -> Vec<(usize, &NodeInterval)> {
     let is_part =
         |node: &&NodeInterval| node.kind.parent == LEVEL_1[category].id && node.kind.unit == TD_UNIT_SLOTS;
     // (two shades each: what other trees have instead is taken in turns)
@@ -80,7 +80,7 @@ pub fn parts_of(tree: &Tree, category: usize) -> Vec<(usize, &NodeInterval)> {
 }
 
 /// The bar of these figures, of `name`.
-pub fn draw(name: &str, figures: &Figures, size: Size) -> String {
+pub fn draw(name: &str, figures: &Figures, size: BarSize) -> String {
     let one = figures.level_1.as_ref().map_or(Vec::new(), parts);
     let two = figures.level_2.as_ref().map_or(Vec::new(), parts);
     let tooltip = (size.width == 0.0).then(|| summary(name, figures));
@@ -88,22 +88,22 @@ pub fn draw(name: &str, figures: &Figures, size: Size) -> String {
 }
 
 /// The large bar of a tree whose verdict this is: level 1, and below each of its categories the parts that this tree has.
-pub fn draw_tree(name: &str, verdict: &str, tree: &Tree) -> String {
+pub fn draw_tree(name: &str, verdict: &str, tree: &NodeTree) -> String {
     let (mut one, mut two, mut at) = (Vec::new(), Vec::new(), 0.0);
     for (k, metric) in LEVEL_1.iter().enumerate() {
         let Some(root) = tree.find(metric.id) else { continue };
         let mut begin = at;
         for (colour, node) in parts_of(tree, k) {
-            two.push(Part::of(node, colour, begin));
+            two.push(BarPart::of(node, colour, begin));
             begin += node.share.value;
         }
-        one.push(Part::of(root, k, at));
+        one.push(BarPart::of(root, k, at));
         at += root.share.value;
     }
     stacked(&format!("{name}: {verdict}"), None, &one, &two, LARGE)
 }
 
-fn stacked(label: &str, tooltip: Option<String>, one: &[Part], two: &[Part], size: Size) -> String {
+fn stacked(label: &str, tooltip: Option<String>, one: &[BarPart], two: &[BarPart], size: BarSize) -> String {
     let height = size.level_1 + if two.is_empty() { 0.0 } else { GAP + size.level_2 };
     let mut document = Document::new()
         .set("class", "bar")
@@ -139,7 +139,7 @@ pub fn summary(name: &str, figures: &Figures) -> String {
     lines.join("\n")
 }
 
-fn nothing(size: Size) -> Group {
+fn nothing(size: BarSize) -> Group {
     let mut group = Group::new().add(
         Rectangle::new()
             .set("class", "nothing")
@@ -165,13 +165,13 @@ fn label(what: &str, at: f64, middle: f64, class: &str) -> Text {
 }
 
 /// One level, the first or the second: its parts, hatched if they mean little, else with a whisker at the ends.
-fn level(of: &[Part], first: bool, top: f64, height: f64, size: Size) -> Group {
+fn level(of: &[BarPart], first: bool, top: f64, height: f64, size: BarSize) -> Group {
     let class = if first { "a" } else { "b" };
     let doubtful = of.iter().any(|part| part.error() > DOUBTFUL);
     let (mut parts, mut labels, mut whiskers) =
         (Group::new(), Group::new(), Group::new().set("class", "whisker"));
     for part in of.iter().filter(|part| part.share > THIN) {
-        let Part { colour, at, share, .. } = *part;
+        let BarPart { colour, at, share, .. } = *part;
         let rectangle = Rectangle::new()
             .set("class", format!("{class}{colour}"))
             .set("x", percent(at))
@@ -207,7 +207,7 @@ fn level(of: &[Part], first: bool, top: f64, height: f64, size: Size) -> Group {
 }
 
 /// The name and number, or the number, or nothing: what fits, and for which widths of the page, if not for all (a class).
-fn fitting(name: &str, share: f64, size: Size) -> Vec<(String, &'static str)> {
+fn fitting(name: &str, share: f64, size: BarSize) -> Vec<(String, &'static str)> {
     let number = format!("{:.0}", 100.0 * share);
     let named = format!("{name} {number}");
     let text = |width: f64| {
@@ -223,7 +223,7 @@ fn fitting(name: &str, share: f64, size: Size) -> Vec<(String, &'static str)> {
 }
 
 /// From a part's end to where it may be.
-fn whisker(group: Group, part: &Part, y: f64, cap: f64) -> Group {
+fn whisker(group: Group, part: &BarPart, y: f64, cap: f64) -> Group {
     let end = part.at + part.share;
     let (low, high) = ((end - part.less).max(0.0), (end + part.more).min(1.0));
     let line = |class: &str, from: f64, to: f64, top: f64, bottom: f64| {

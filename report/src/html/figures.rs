@@ -1,6 +1,6 @@
 //! All numbers, for who wants them, or cannot see the bars.
 
-use super::Text;
+use super::HtmlText;
 use crate::model::{Figures, Item, Report};
 use crate::words::{self, thousands, time};
 use maud::{Markup, html};
@@ -70,7 +70,7 @@ fn columns(item: &Item, figures: &Figures) -> Vec<(f64, String)> {
 fn row(kind: &str, name: &str, item: &Item, figures: &Figures) -> Markup {
     html! {
         tr class=[(!kind.is_empty()).then_some(kind)] {
-            td { (Text(name)) }
+            td { (HtmlText(name)) }
             // (the number where the text is none)
             @for (value, text) in columns(item, figures) {
                 td data-v=[text.parse::<f64>().is_err().then_some(value)] { (text) }

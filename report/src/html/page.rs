@@ -4,7 +4,7 @@
 
 use super::bar;
 use crate::model::DOUBTFUL;
-use crate::nodes::Tree;
+use crate::nodes::NodeTree;
 use crate::verdict;
 use crate::words::clean;
 use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
@@ -25,9 +25,9 @@ const WHISKER: &str = r#"<svg width="34" height="16"><rect class="a0" width="17"
 const HATCHED: &str = r#"<svg width="34" height="16"><rect class="a2" width="34" height="16"/><rect fill="url(#hatch)" width="34" height="16"/></svg>"#;
 
 /// A text of the measured program's: without what changes the direction of writing and the like.
-pub struct Text<T>(pub T);
+pub struct HtmlText<T>(pub T);
 
-impl<T: AsRef<str>> Render for Text<T> {
+impl<T: AsRef<str>> Render for HtmlText<T> {
     fn render_to(&self, buffer: &mut String) {
         clean(self.0.as_ref()).render_to(buffer);
     }
@@ -42,7 +42,7 @@ pub fn page(title: &str, style: &str, content: &Markup, script: &str) -> String 
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta http-equiv="Content-Security-Policy" content=(POLICY);
-                title { "topdown: " (Text(title)) }
+                title { "topdown: " (HtmlText(title)) }
                 style { (PreEscaped(STYLE)) (PreEscaped(style)) }
             }
             "\n"
@@ -82,7 +82,7 @@ pub(crate) fn legend_of(parts: impl Fn(usize) -> Vec<(usize, String)>) -> Markup
 }
 
 /// What the colours of bars of such trees mean.
-pub fn legend(tree: &Tree) -> Markup {
+pub fn legend(tree: &NodeTree) -> Markup {
     legend_of(|k| {
         bar::parts_of(tree, k).into_iter().map(|(place, node)| (place, node.kind.metric.title())).collect()
     })
@@ -105,11 +105,11 @@ pub(crate) fn head(verdict: &str, one: Option<f64>, two: Option<f64>) -> Markup 
         (Some(one), None) => format!("within {:.1} points", 100.0 * one),
         _ => String::new(),
     };
-    html! { div.head { span.verdict { (Text(verdict)) } span.bound { (bound) } } }
+    html! { div.head { span.verdict { (HtmlText(verdict)) } span.bound { (bound) } } }
 }
 
 /// The verdict on such shares of slots, how sure they are, and the bar.
-pub fn shares(name: &str, tree: &Tree) -> Markup {
+pub fn shares(name: &str, tree: &NodeTree) -> Markup {
     let verdict = verdict::words(tree, None, None);
     let worst = |level: u32| {
         let errors = tree.0.iter().filter(|node| node.kind.level == level).map(|node| node.share.error());

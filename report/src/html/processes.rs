@@ -1,6 +1,6 @@
 //! Processes of which more than a tenth was counted from outside alone: a bar for each, and for the rest.
 
-use super::{Text, amount, bar_of, largest};
+use super::{HtmlText, amount, bar_of, largest};
 use crate::model::{OutsideProcess, Report};
 use crate::words;
 use maud::{Markup, html};
@@ -30,7 +30,7 @@ fn article(one: &OutsideProcess) -> Markup {
     html! {
         div.region {
             div {
-                div.name title=(Text(&name)) { (Text(&name)) }
+                div.name title=(HtmlText(&name)) { (HtmlText(&name)) }
                 div.meta { (amount(figures)) }
                 @if one.inside > 0 { div.meta { (words::slots(one.inside as f64)) " of these it measured itself" } }
             }

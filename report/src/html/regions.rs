@@ -1,6 +1,6 @@
 //! A bar for each region.
 
-use super::{Text, amount, bar_of, largest};
+use super::{HtmlText, amount, bar_of, largest};
 use crate::model::{Counts, Figures, Item, Region, Report};
 use crate::words::{self, percent, thousands};
 use maud::{Markup, html};
@@ -57,7 +57,7 @@ fn tools() -> Markup {
 
 fn article(region: &Region) -> Markup {
     let Item { counts, inclusive, exclusive } = &region.item;
-    let name = Text(&region.name);
+    let name = HtmlText(&region.name);
     let both = [("inclusive", inclusive), ("exclusive", exclusive)];
     let chips = chips(&region.name, counts, inclusive);
     html! {
@@ -77,7 +77,7 @@ fn article(region: &Region) -> Markup {
             div {
                 @for (class, figures) in both { div class=(class) { (bar_of(&region.name, figures)) } }
                 @if !chips.is_empty() {
-                    div.chips { @for (class, chip) in &chips { span class=(class) { (Text(chip)) } } }
+                    div.chips { @for (class, chip) in &chips { span class=(class) { (HtmlText(chip)) } } }
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Threads side by side: what each did in each region.
 
 use super::bar::{self, SMALL};
-use super::{Text, largest};
+use super::{HtmlText, largest};
 use crate::model::{Figures, Item, Region, Report, Thread};
 use crate::words::{self, Placed, clean, percent};
 use maud::{Markup, PreEscaped, html};
@@ -55,7 +55,7 @@ fn head(one: &Placed, several: bool) -> Markup {
     let Thread { tid, before, name, ended, item, .. } = one.thread;
     html! {
         th {
-            (Text(name)) small { (tid) }
+            (HtmlText(name)) small { (tid) }
             @if *before > 0 { small { "and " (before) " before it" } }
             @if several { small { "process " (one.process.pid) } }
             small { (item.inclusive.share.map_or(String::new(), percent)) }
@@ -72,7 +72,7 @@ fn row(report: &Report, threads: &[Placed], region: &Region) -> Markup {
     };
     html! {
         tr {
-            th title=(Text(&region.name)) { span.label { (Text(&region.name)) } }
+            th title=(HtmlText(&region.name)) { span.label { (HtmlText(&region.name)) } }
             @for one in threads {
                 @match of.get(&one.place) {
                     Some(item) => { (cell(&title(one), &item.inclusive)) }

@@ -1,9 +1,9 @@
 //! Slots over time: areas of the level 1 categories, one upon the other, for the whole and for each of its parts.
 #![forbid(unsafe_code)]
 
-use super::Text;
+use super::HtmlText;
 use crate::model::DOUBTFUL;
-use crate::timeline::{Interval, Series, SeriesSubject, Timeline};
+use crate::timeline::{Series, SeriesSubject, Timeline, TimelineInterval};
 use crate::words::{self, percent, time};
 use maud::{Markup, PreEscaped, html};
 use svg::Document;
@@ -33,7 +33,7 @@ struct Column {
 }
 
 impl Column {
-    fn of(interval: &Interval) -> Column {
+    fn of(interval: &TimelineInterval) -> Column {
         let slots = interval.slots as f64;
         let mut parts = [0.0; PARTS];
         for (part, metric) in parts.iter_mut().zip(&LEVEL_1) {
@@ -141,7 +141,7 @@ fn parts_of(parts: &[Series], end: f64) -> Markup {
             summary.meta { "Each by itself, up to " (words::slots(most * 1e9)) " slots per second" }
             @for (of, columns) in &rows {
                 div.lane {
-                    div.meta { (Text(of.title())) }
+                    div.meta { (HtmlText(of.title())) }
                     (draw(&of.title(), columns, Scale::Rate(most), end, 44))
                 }
             }

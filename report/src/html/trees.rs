@@ -1,8 +1,8 @@
 //! Which region began in which.
 
-use super::Text;
+use super::HtmlText;
 use super::threads::title_of;
-use crate::model::{Figures, Node, Report, Thread};
+use crate::model::{Figures, Report, Thread, TreeRegion};
 use crate::words::{self, percent, thousands};
 use maud::{Markup, html};
 
@@ -39,7 +39,7 @@ pub fn section(report: &Report) -> Markup {
 fn tree(title: &str, thread: &Thread) -> Markup {
     html! {
         details {
-            summary { (Text(title)) }
+            summary { (HtmlText(title)) }
             div.scroll {
                 table {
                     thead {
@@ -55,16 +55,16 @@ fn tree(title: &str, thread: &Thread) -> Markup {
     }
 }
 
-fn row(node: &Node) -> Markup {
+fn row(node: &TreeRegion) -> Markup {
     let share = |figures: &Figures| figures.share.map_or("–".into(), percent);
     let indent = 8 + 18 * node.depth.min(DEEPEST);
     html! {
         tr {
-            td style={ "padding-left:" (indent) "px" } { (Text(&node.name)) }
+            td style={ "padding-left:" (indent) "px" } { (HtmlText(&node.name)) }
             td.n { (thousands(node.item.counts.executions)) }
             td.n { (share(&node.item.inclusive)) }
             td.n { (share(&node.item.exclusive)) }
-            td { (Text(&node.item.inclusive.bottleneck)) }
+            td { (HtmlText(&node.item.inclusive.bottleneck)) }
         }
         "\n"
     }

@@ -26,7 +26,7 @@ const BY_GROUP: u32 = 0o020;
 const BY_OTHERS: u32 = 0o002;
 
 /// A directory, and a name in it.
-pub struct Place {
+pub struct FilePlace {
     directory: OwnedFd,
     pub name: OsString,
     pub there: There,
@@ -44,9 +44,9 @@ pub enum There {
     },
 }
 
-impl Place {
+impl FilePlace {
     /// Of a path, whose last part may be a link, and lead to what does not exist yet.
-    pub fn of(path: &Path) -> io::Result<Place> {
+    pub fn of(path: &Path) -> io::Result<FilePlace> {
         const MOST_LINKS: usize = 40; // as many as the kernel follows
         let (mut path, mut last) = (path.to_path_buf(), None::<OwnedFd>);
         for _ in 0..=MOST_LINKS {
@@ -58,12 +58,12 @@ impl Place {
             if fstatfs(&directory)?.f_type == PROC_SUPER_MAGIC {
                 let about = statat(&directory, &name, AtFlags::empty())?;
                 let is_fifo = FileType::from_raw_mode(about.st_mode).is_fifo();
-                return Ok(Place { directory, name, there: There::Descriptor { is_fifo } });
+                return Ok(FilePlace { directory, name, there: There::Descriptor { is_fifo } });
             }
             let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let entry = match openat(&directory, &name, flags, Mode::empty()).map_err(io::Error::from) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {
-                    return Ok(Place { directory, name, there: There::Nothing });
+                    return Ok(FilePlace { directory, name, there: There::Nothing });
                 }
                 opened => File::from(opened?),
             };
@@ -77,7 +77,7 @@ impl Place {
             }
             if !about.is_symlink() {
                 let there = if about.is_file() { There::File(about) } else { There::Other(about) };
-                return Ok(Place { directory, name, there });
+                return Ok(FilePlace { directory, name, there });
             }
             path = PathBuf::from(OsString::from_vec(readlinkat(&entry, "", Vec::new())?.into_bytes()));
             last = Some(directory);

@@ -95,7 +95,7 @@ impl Ran {
 }
 
 /// A process's table file on the way.
-pub struct Made {
+pub struct TableContent {
     pub header: Header,
     pub records: Vec<Record>,
 }
@@ -111,8 +111,8 @@ pub fn core(name: &str) -> RecordedCore {
     RecordedCore { name: field, fingerprint: topdown::fingerprint(name).unwrap_or(0) }
 }
 
-impl Made {
-    pub fn new(pid: i32, command: &str) -> Made {
+impl TableContent {
+    pub fn new(pid: i32, command: &str) -> TableContent {
         // SAFETY: integers and arrays of them.
         let mut header: Header = unsafe { std::mem::zeroed() };
         header.magic = MAGIC;
@@ -127,13 +127,13 @@ impl Made {
         put(&mut header.pmu, "cpu");
         put(&mut header.core, CORE);
         put(&mut header.command, command);
-        Made { header, records: Vec::new() }
+        TableContent { header, records: Vec::new() }
     }
 
     /// A process of 64 threads, 2,000 regions, which the first executes all, and the others some.
-    pub fn large() -> Made {
+    pub fn large() -> TableContent {
         let one = ran(1_000_000, [30, 10, 20, 40], [10, 5, 5, 20], 5_000).sum();
-        let mut made = Made::new(1000, "large");
+        let mut made = TableContent::new(1000, "large");
         for thread in 0..64 {
             let root = made.thread(&format!("thread {thread}"), one);
             let mut within = root;
@@ -202,8 +202,8 @@ impl Made {
 }
 
 /// 1000 slots, of which "a" has 600, and "b" in it 200.
-pub fn nested() -> Made {
-    let mut made = Made::new(10, "nested");
+pub fn nested() -> TableContent {
+    let mut made = TableContent::new(10, "nested");
     let root = made.thread("main", ran(1000, [50, 10, 10, 30], [10, 5, 5, 20], 10).sum());
     let a = made.region("a", root, ran(600, [70, 5, 5, 20], [10, 5, 5, 10], 12).sum());
     made.region("b", a, ran(200, [10, 5, 5, 80], [5, 5, 5, 70], 4).sum());

@@ -1,11 +1,11 @@
 //! Reports of made-up table files, and what is asked of them.
 #![allow(dead_code)] // each test uses some
 
-use crate::made::{Made, Scratch};
+use crate::made::{Scratch, TableContent};
 use topdown_report::model::{Figures, Region};
 use topdown_report::{Report, merge};
 
-pub fn report(name: &str, processes: &[Made]) -> Report {
+pub fn report(name: &str, processes: &[TableContent]) -> Report {
     let scratch = Scratch::new(name);
     merge(&processes.iter().map(|made| made.write(&scratch.0)).collect::<Vec<_>>(), None).unwrap()
 }

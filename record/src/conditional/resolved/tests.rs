@@ -21,10 +21,10 @@ fn tree(pmus: &[(&str, &str, bool)]) -> SysfsTree {
     SysfsTree::new(&files)
 }
 
-fn on(tree: &SysfsTree, text: &str, period: Option<u64>) -> Result<Resolved, String> {
+fn on(tree: &SysfsTree, text: &str, period: Option<u64>) -> Result<ConditionEvents, String> {
     let machine =
-        Machine { sysfs: &tree.sysfs, kernel: "6.12.0", cpu: "a CPU", max_sample_rate: Some(100_000.0) };
-    Resolved::of(text, period, &machine)
+        MachineFacts { sysfs: &tree.sysfs, kernel: "6.12.0", cpu: "a CPU", max_sample_rate: Some(100_000.0) };
+    ConditionEvents::of(text, period, &machine)
 }
 
 fn dmr() -> SysfsTree {

@@ -4,8 +4,8 @@ fn is_pmu(name: &str) -> bool {
     ["cpu", "cpu_core", "cpu_atom"].contains(&name)
 }
 
-fn parsed(text: &str) -> Written {
-    Written::parse(text, &is_pmu).unwrap()
+fn parsed(text: &str) -> ConditionText {
+    ConditionText::parse(text, &is_pmu).unwrap()
 }
 
 fn event(pmu: Option<&str>, terms: &str) -> EventText {
@@ -99,7 +99,7 @@ fn what_is_wrong_is_named() {
         ("a,b/ratio-to-prev=2", "the last / is missing"),
         ("a,b/ratio-to-prev=2/u", "what follows the last /"),
     ] {
-        let said = Written::parse(text, &is_pmu).expect_err(text);
+        let said = ConditionText::parse(text, &is_pmu).expect_err(text);
         assert!(said.contains(why) && said.starts_with(&format!("--where '{text}'")), "{text}: {said}");
     }
 }

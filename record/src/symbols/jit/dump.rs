@@ -32,11 +32,11 @@ struct DumpReader {
 /// What a record says of code, and when.
 pub(super) struct DumpRecord {
     pub time: u64,
-    pub code: Code,
+    pub code: JitCode,
 }
 
 /// A function is there, or has been moved.
-pub(super) enum Code {
+pub(super) enum JitCode {
     Loaded { start: u64, length: u64, name: String },
     Moved { from: u64, to: u64, length: u64 },
 }
@@ -152,12 +152,12 @@ impl DumpReader {
                 let (_thread, _vma) = (self.u64()?, self.u64()?);
                 let (start, length, _index) = (self.u64()?, self.u64()?, self.u64()?);
                 let name = self.name((size - 40).min(4 * LONGEST_NAME as u64))?;
-                Some(Code::Loaded { start, length, name })
+                Some(JitCode::Loaded { start, length, name })
             }
             MOVED if size >= 48 => {
                 let (_thread, _vma) = (self.u64()?, self.u64()?);
                 let (from, to, length) = (self.u64()?, self.u64()?, self.u64()?);
-                Some(Code::Moved { from, to, length })
+                Some(JitCode::Moved { from, to, length })
             }
             _ => None,
         };
@@ -176,8 +176,8 @@ impl JitMap {
             return Err(too_many(MOST_FUNCTIONS));
         }
         match code {
-            Code::Loaded { start, length, name } => self.put(start, length, &name, time),
-            Code::Moved { from, to, length } => self.moved(from, to, length, time),
+            JitCode::Loaded { start, length, name } => self.put(start, length, &name, time),
+            JitCode::Moved { from, to, length } => self.moved(from, to, length, time),
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ struct Split {
 }
 
 /// What is known of each byte of `outer`, and the notes.
-type Known = (Vec<Vec<Located<Symbol>>>, Vec<String>);
+type Known = (Vec<Vec<FunctionLine<Symbol>>>, Vec<String>);
 
 const VERSIONS: [&str; 2] = ["-gdwarf-4", "-gdwarf-5"];
 const DWO: &str = "objects/source.dwo";
@@ -65,7 +65,7 @@ fn known_at(program: &str, offsets: &[u64]) -> Known {
 
 /// Names alone.
 fn named(known: &Known) -> BTreeSet<Vec<String>> {
-    let names = |functions: &Vec<Located<Symbol>>| {
+    let names = |functions: &Vec<FunctionLine<Symbol>>| {
         functions.iter().map(|located| located.function.name.clone()).collect()
     };
     known.0.iter().map(names).collect()
@@ -140,7 +140,7 @@ fn files_are_found_beside_a_program_that_was_moved() {
         }
         let program = elsewhere.path("program").display().to_string();
         let (functions, notes) = known_at(&program, &offsets);
-        let names = |known: &[Vec<Located<Symbol>>]| named(&(known.to_vec(), Vec::new()));
+        let names = |known: &[Vec<FunctionLine<Symbol>>]| named(&(known.to_vec(), Vec::new()));
         assert_eq!((names(&functions), notes), (names(&known.0), Vec::new()));
         // also if another compilation's file is where the compiler had put it
         split.write("int more;\n");

@@ -2,10 +2,10 @@
 
 use super::{GREY, dominant};
 use crate::profile::{CallStack, Profile};
-use crate::views::index::Index;
+use crate::views::index::FunctionIndex;
 use maud::{Markup, html};
 use std::collections::BTreeMap;
-use topdown_report::page::Text;
+use topdown_report::page::HtmlText;
 use topdown_report::{thousands, time};
 
 /// Height of a frame, and how much of it is coloured, in pixels.
@@ -41,25 +41,25 @@ enum FrameKind<'p> {
 }
 
 #[derive(Default)]
-struct Frame<'p> {
+struct FlameFrame<'p> {
     ns: f64,
-    inner: BTreeMap<FrameKind<'p>, Frame<'p>>,
+    inner: BTreeMap<FrameKind<'p>, FlameFrame<'p>>,
 }
 
 /// A graph.
 pub(crate) struct Flames<'p> {
     profile: &'p Profile,
-    index: Index<'p>,
+    index: FunctionIndex<'p>,
     width: Width,
     callees: Callees,
-    root: Frame<'p>,
+    root: FlameFrame<'p>,
     /// Of all time, the part of functions of which it is not known how wide they are.
     pub unknown: f64,
 }
 
 impl<'p> Flames<'p> {
     pub fn new(profile: &'p Profile, width: Width, callees: Callees) -> Flames<'p> {
-        let (index, root) = (Index::new(profile), Frame::default());
+        let (index, root) = (FunctionIndex::new(profile), FlameFrame::default());
         let mut flames = Flames { profile, index, width, callees, root, unknown: 0.0 };
         let (mut all, mut unknown) = (0.0, 0.0);
         for (stack, ns) in &profile.stacks {
@@ -99,12 +99,12 @@ impl<'p> Flames<'p> {
         }
     }
 
-    fn is_shown(&self, frame: &Frame) -> bool {
+    fn is_shown(&self, frame: &FlameFrame) -> bool {
         frame.ns > 0.0 && frame.ns >= THIN * self.root.ns
     }
 
     /// Rows of frames.
-    fn rows(&self, frame: &Frame) -> usize {
+    fn rows(&self, frame: &FlameFrame) -> usize {
         let inner = frame.inner.values().filter(|inner| self.is_shown(inner));
         inner.map(|inner| 1 + self.rows(inner)).max().unwrap_or(0)
     }
@@ -121,7 +121,7 @@ impl<'p> Flames<'p> {
     }
 
     /// What is in a frame that begins at `at` (0 to 1), from this row of so many on.
-    fn within(&self, frame: &Frame<'p>, mut at: f64, row: usize, rows: usize) -> Markup {
+    fn within(&self, frame: &FlameFrame<'p>, mut at: f64, row: usize, rows: usize) -> Markup {
         let y = match self.callees {
             Callees::Above => ROW * rows.saturating_sub(row + 1),
             Callees::First => ROW * row,
@@ -136,9 +136,9 @@ impl<'p> Flames<'p> {
             @for (of, inner, x) in placed.into_iter().filter(|(_, inner, _)| self.is_shown(inner)) {
                 @let (name, class, tooltip) = self.described(of, inner);
                 svg class=(class) x=(percent(x)) y=(y) width=(percent(inner.ns / self.root.ns)) height=(FILLED) {
-                    title { (Text(&name)) (tooltip) }
+                    title { (HtmlText(&name)) (tooltip) }
                     rect width="100%" height="100%" {}
-                    text x="4" y="12" { (Text(&name)) }
+                    text x="4" y="12" { (HtmlText(&name)) }
                 }
                 "\n"
                 (self.within(inner, x, row + 1, rows))
@@ -147,7 +147,7 @@ impl<'p> Flames<'p> {
     }
 
     /// Name, class, and the rest of the tooltip.
-    fn described(&self, of: FrameKind<'p>, frame: &Frame) -> (String, String, String) {
+    fn described(&self, of: FrameKind<'p>, frame: &FlameFrame) -> (String, String, String) {
         let (core, name, module, figures) = match of {
             FrameKind::Core(core) => {
                 (core, self.profile.cores[core].name, "", Some(&self.profile.cores[core].all))

@@ -6,7 +6,7 @@ use crate::sources::{SourceText, Unread};
 use crate::views::listing::{self, InFile};
 use maud::{Markup, html};
 use topdown_report::count;
-use topdown_report::page::Text;
+use topdown_report::page::HtmlText;
 
 /// Nothing where no line is known. `open`: without a click.
 pub(super) fn section(profile: &Profile, function: &ProfiledFunction, open: bool) -> Markup {
@@ -16,7 +16,7 @@ pub(super) fn section(profile: &Profile, function: &ProfiledFunction, open: bool
     let others = function.lines.len() - listing::hottest(function).len();
     html! {
         details.lines open[open] {
-            summary { "Lines: " (Text(name)) ":" (hottest.line) " has " (hottest.time) }
+            summary { "Lines: " (HtmlText(name)) ":" (hottest.line) " has " (hottest.time) }
             @for file in listing::of(profile, function) { (in_file(profile, function, &file)) }
             @if others > 0 { p.meta { (count(others as u64, "line")) " with less " (if others == 1 { "is" } else { "are" }) " not marked." } }
             @if without > 0 {
@@ -31,11 +31,11 @@ fn heading(file: &InFile) -> Markup {
     html! {
         p.meta.file {
             @match file.text {
-                None => { (Text(file.file)) }
-                Some(Err(Unread::Absent)) => { (Text(file.file)) ": " (Unread::Absent) }
-                Some(Err(why)) => { (Text(file.file)) ": " (why) }
+                None => { (HtmlText(file.file)) }
+                Some(Err(Unread::Absent)) => { (HtmlText(file.file)) ": " (Unread::Absent) }
+                Some(Err(why)) => { (HtmlText(file.file)) ": " (why) }
                 Some(Ok(SourceText { path, newer, .. })) => {
-                    (Text(path.to_string_lossy()))
+                    (HtmlText(path.to_string_lossy()))
                     @if *newer { span.warn { " was written after the program: lines may be others by now" } }
                 }
             }
@@ -71,7 +71,7 @@ fn row(function: &ProfiledFunction, file: &InFile, number: u32, seen: Option<&Pr
             td.time { @if let Some(line) = seen { (line.time) } }
             td.part { @if let Some(line) = seen { div style={ "width:" (format!("{:.1}", part(line))) "%" } {} } }
             td.at { (number) }
-            td.text { @if let Some(text) = text { (Text(text)) } }
+            td.text { @if let Some(text) = text { (HtmlText(text)) } }
         }
     }
 }

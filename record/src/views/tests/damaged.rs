@@ -1,7 +1,7 @@
 //! A recording of which a part was changed is refused, or its profile is one that can be: nothing of it panics.
 
 use super::*;
-use crate::journal::Kept;
+use crate::journal::JournalContents;
 use crate::symbols::tests::Scratch;
 use std::fmt::Write;
 
@@ -151,7 +151,7 @@ const VIEWS: [View; 8] =
 
 /// Whether it is taken for a recording; its profile is looked at in these views.
 fn look_at(text: &str, views: &[View]) -> bool {
-    let Ok(kept) = Kept::of(text.as_bytes()) else { return false };
+    let Ok(kept) = JournalContents::of(text.as_bytes()) else { return false };
     let profile = Profile::new(&kept.recording);
     for core in &profile.cores {
         assert!(is_sane(&core.all), "{:?}", core.all);

@@ -133,7 +133,7 @@ fn it_is_said_how_many_bursts_came_if_these_are_far_fewer_than_were_asked_for() 
         let cpus = cpus.then_some(totals);
         let mut profile = Profile { bursts, cpus, elapsed: Duration::from_millis(ms), ..profile() };
         let text = String::from_utf8(View::Text.write(&profile, &HEADING)).unwrap();
-        profile.functions.iter_mut().for_each(|function| function.own.shares = Err(Untold::Few(3)));
+        profile.functions.iter_mut().for_each(|function| function.own.shares = Err(NoShares::Few(3)));
         let nothing = says_nothing(&profile).unwrap();
         let came = text.lines().find(|line| line.contains("of CPU time")).map(str::to_string);
         assert!(nothing.contains(came.as_deref().unwrap_or("record longer.")), "{nothing}");
@@ -157,7 +157,7 @@ fn it_is_said_how_many_bursts_came_if_these_are_far_fewer_than_were_asked_for() 
 fn a_profile_that_says_nothing_of_slots_says_so() {
     let mut profile = profile();
     assert_eq!(says_nothing(&profile), None);
-    profile.functions.iter_mut().for_each(|function| function.own.shares = Err(Untold::Few(3)));
+    profile.functions.iter_mut().for_each(|function| function.own.shares = Err(NoShares::Few(3)));
     profile.pace = Pace { frequency: 10.0, limit: Limit::Kernel, ..profile.pace };
     let said = says_nothing(&profile).unwrap();
     assert!(
@@ -194,12 +194,12 @@ fn why_shares_are_not_told_is_said_and_how_long_to_record_where_that_helps() {
             &Profile { elapsed, ..profile() },
         )
     };
-    assert_eq!(said(Untold::Few(3), 50, 4.0), "cannot be told from 3 bursts: record some 13 s or more");
-    assert_eq!(said(Untold::Few(1), 50, 0.25), "cannot be told from 1 burst: record some 2.5 s or more");
+    assert_eq!(said(NoShares::Few(3), 50, 4.0), "cannot be told from 3 bursts: record some 13 s or more");
+    assert_eq!(said(NoShares::Few(1), 50, 0.25), "cannot be told from 1 burst: record some 2.5 s or more");
     // too few to know that it is too short
-    assert_eq!(said(Untold::Few(0), 5, 10.0), "cannot be told from 0 bursts: record some 20 s or more");
+    assert_eq!(said(NoShares::Few(0), 5, 10.0), "cannot be told from 0 bursts: record some 20 s or more");
     assert_eq!(
-        said(Untold::Few(0), 40, 10.0),
+        said(NoShares::Few(0), 40, 10.0),
         "cannot be told: runs for less than a gap (40 bursts, no window)"
     );
 }
