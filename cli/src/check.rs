@@ -128,7 +128,7 @@ fn wrapped(text: &str, columns: usize) -> Vec<String> {
 }
 
 #[derive(Serialize)]
-struct Json<'r> {
+struct CheckJson<'r> {
     findings: Vec<JsonFinding<'r>>,
     overall: Overall<'r>,
 }
@@ -155,7 +155,7 @@ struct Overall<'r> {
 fn json(survey: &Survey) -> String {
     let info = survey.open.as_ref().ok();
     let findings = survey.findings.iter();
-    let json = Json {
+    let json = CheckJson {
         findings: findings
             .map(|Finding { name, found, verdict, remedy }| JsonFinding {
                 name,

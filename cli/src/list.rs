@@ -28,7 +28,7 @@ which of them this machine has.";
 /// Exit status 0, unless nothing can be written.
 pub fn run(arguments: &Arguments) -> ExitCode {
     let text = if arguments.json {
-        topdown_report::json(&cores().map(Json::new).collect::<Vec<_>>())
+        topdown_report::json(&cores().map(ListJson::new).collect::<Vec<_>>())
     } else if arguments.markdown {
         markdown()
     } else {
@@ -44,7 +44,7 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 }
 
 #[derive(Serialize)]
-struct Json {
+struct ListJson {
     core: &'static str,
     base: &'static str,
     subtree: &'static str,
@@ -59,9 +59,9 @@ struct Json {
     untold: &'static [&'static str],
 }
 
-impl Json {
-    fn new(core: Core) -> Json {
-        Json {
+impl ListJson {
+    fn new(core: Core) -> ListJson {
+        ListJson {
             core: core.core,
             base: core.base,
             subtree: core.subtree,

@@ -33,13 +33,13 @@ pub fn has_patterns() -> bool {
 }
 
 /// Groups of level 1 from outside that the library's own groups of general-purpose counters fit beside, and what the library is to be told.
-pub struct Shared {
+pub struct SharedCounters {
     pub outside: Options,
     pub inside: Vec<(&'static str, &'static str)>,
 }
 
 /// None: they do not fit on each kind of core.
-pub fn shared() -> Option<Shared> {
+pub fn shared() -> Option<SharedCounters> {
     // (both fit if the whole has no event more: regions count what the published metrics correct it by)
     let outside = Options {
         level: 1,
@@ -72,7 +72,7 @@ pub fn shared() -> Option<Shared> {
         ),
     };
     let inside = [("TOPDOWN_SOURCE", source), ("TOPDOWN_LEVEL", "1")];
-    fits.then(|| Shared {
+    fits.then(|| SharedCounters {
         outside,
         inside: inside.into_iter().filter(|(_, value)| !value.is_empty()).collect(),
     })
@@ -132,7 +132,7 @@ fn both_count(outside: &Options, source: SourceKind) -> bool {
 }
 
 /// For the report, of a program with regions: what was counted by what.
-pub fn note(shared: Option<&Shared>) -> &'static str {
+pub fn note(shared: Option<&SharedCounters>) -> &'static str {
     match shared {
         Some(_) => {
             "the whole and the regions share the general counters, and have level 1 each (--inside: both levels of regions; \

@@ -1,7 +1,7 @@
 //! Which metrics there are: counters of slots, never shares alone, so that they can be added up and averaged over any time.
 #![forbid(unsafe_code)]
 
-use super::Totals;
+use super::CountedTotals;
 use std::collections::{BTreeMap, HashMap};
 use topdown::TD_UNIT_SLOTS;
 use topdown_report::nodes::NodeInterval;
@@ -13,7 +13,7 @@ pub type Labels = Vec<(&'static str, String)>;
 
 /// What kind a metric is, and its value.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Value {
+pub enum MetricValue {
     Counter(u64),
     Seconds(f64),
     Gauge(f64),
@@ -22,12 +22,12 @@ pub enum Value {
 
 /// Metrics of one name.
 #[derive(Clone, Debug)]
-pub struct Family {
+pub struct MetricFamily {
     /// Without the unit.
     pub name: String,
     pub unit: Option<&'static str>,
     pub help: &'static str,
-    pub samples: Vec<(Labels, Value)>,
+    pub samples: Vec<(Labels, MetricValue)>,
 }
 
 /// The largest values so far, by name and labels.
@@ -36,7 +36,7 @@ pub struct Most(HashMap<(String, Labels), f64>);
 
 /// All of them, by name.
 #[derive(Debug, Default)]
-pub struct Families(BTreeMap<String, Family>);
+pub struct Families(BTreeMap<String, MetricFamily>);
 
 const SLOTS: &str = "Pipeline slots by level 1 category";
 const LEVEL_2: &str = "Pipeline slots by level 2 category, and the level 1 category that it is part of";
@@ -45,41 +45,47 @@ const TIME: &str = "Time in which threads ran, or CPUs were there";
 const COUNTED: &str = "Time of that in which the counters were counting";
 
 /// What is known of one of them.
-struct Figures<'f> {
+struct SeriesFigures<'f> {
     slots: u64,
     time_ns: u64,
     running: Option<f64>,
     nodes: &'f [NodeInterval],
 }
 
-impl<'f> From<&'f TimelineInterval> for Figures<'f> {
-    fn from(one: &'f TimelineInterval) -> Figures<'f> {
-        Figures { slots: one.slots, time_ns: one.time_ns, running: one.running, nodes: &one.nodes }
+impl<'f> From<&'f TimelineInterval> for SeriesFigures<'f> {
+    fn from(one: &'f TimelineInterval) -> SeriesFigures<'f> {
+        SeriesFigures { slots: one.slots, time_ns: one.time_ns, running: one.running, nodes: &one.nodes }
     }
 }
 
-impl<'f> From<&'f model::Figures> for Figures<'f> {
-    fn from(one: &'f model::Figures) -> Figures<'f> {
-        Figures { slots: one.slots, time_ns: one.time_ns, running: one.running, nodes: &one.tree.0 }
+impl<'f> From<&'f model::Figures> for SeriesFigures<'f> {
+    fn from(one: &'f model::Figures) -> SeriesFigures<'f> {
+        SeriesFigures { slots: one.slots, time_ns: one.time_ns, running: one.running, nodes: &one.tree.0 }
     }
 }
 
 impl Families {
     /// Of what was counted from outside, and of what processes measured themselves: of the whole only, if nothing was from outside.
-    pub fn new(command: &str, totals: &Totals, inside: Option<&Report>) -> Families {
+    pub fn new(command: &str, totals: &CountedTotals, inside: Option<&Report>) -> Families {
         let mut all = Families::default();
         let about = vec![
             ("version", env!("CARGO_PKG_VERSION").to_string()),
             ("command", topdown_report::clean(command)),
         ];
-        all.add("topdown", None, "What is measured", about, Value::Info);
+        all.add("topdown", None, "What is measured", about, MetricValue::Info);
         for (of, interval) in &totals.series {
             let (prefix, labels) = labels_of(of);
             all.figures(prefix, &labels, &interval.into());
         }
         if let Some((instructions, cycles)) = totals.ipc {
-            all.add("topdown_instructions", None, "Instructions", Vec::new(), Value::Counter(instructions));
-            all.add("topdown_cycles", None, "Cycles", Vec::new(), Value::Counter(cycles));
+            all.add(
+                "topdown_instructions",
+                None,
+                "Instructions",
+                Vec::new(),
+                MetricValue::Counter(instructions),
+            );
+            all.add("topdown_cycles", None, "Cycles", Vec::new(), MetricValue::Counter(cycles));
         }
         if let Some(report) = inside {
             all.inside(report, totals.series.is_empty());
@@ -100,19 +106,19 @@ impl Families {
         for region in &report.regions {
             let labels = vec![("region", topdown_report::clean(&region.name))];
             self.figures("topdown_region", &labels, &(&region.item.inclusive).into());
-            let executions = Value::Counter(region.item.counts.executions);
+            let executions = MetricValue::Counter(region.item.counts.executions);
             self.add("topdown_region_executions", None, "Executions that ended", labels, executions);
         }
     }
 
-    fn figures(&mut self, prefix: &str, labels: &Labels, figures: &Figures) {
+    fn figures(&mut self, prefix: &str, labels: &Labels, figures: &SeriesFigures) {
         let with =
             |more: &[(&'static str, String)]| labels.iter().cloned().chain(more.iter().cloned()).collect();
         let nodes = figures.nodes.iter().filter(|node| node.kind.unit == TD_UNIT_SLOTS);
         let mut errors = [None; 2];
         for node in nodes.filter(|node| node.kind.level <= 2) {
             let category = ("category", node.kind.metric.field().to_string());
-            let slots = Value::Counter((node.share.value * figures.slots as f64).round() as u64);
+            let slots = MetricValue::Counter((node.share.value * figures.slots as f64).round() as u64);
             if node.kind.level == 1 {
                 self.add(prefix, Some("slots"), SLOTS, with(&[category]), slots);
             } else {
@@ -127,18 +133,24 @@ impl Families {
             let Some(error) = error else { continue };
             let labels = with(&[("level", (level + 1).to_string())]);
             // (counts are rounded)
-            let bound = Value::Gauge((error * figures.slots as f64).ceil() + 1.0);
+            let bound = MetricValue::Gauge((error * figures.slots as f64).ceil() + 1.0);
             self.add(&format!("{prefix}_bound"), Some("slots"), BOUND, labels, bound);
         }
         let time = figures.time_ns as f64 / 1e9;
         let counted = time * figures.running.unwrap_or(0.0);
-        self.add(&format!("{prefix}_time"), Some("seconds"), TIME, labels.clone(), Value::Seconds(time));
+        self.add(
+            &format!("{prefix}_time"),
+            Some("seconds"),
+            TIME,
+            labels.clone(),
+            MetricValue::Seconds(time),
+        );
         self.add(
             &format!("{prefix}_counted"),
             Some("seconds"),
             COUNTED,
             labels.clone(),
-            Value::Seconds(counted),
+            MetricValue::Seconds(counted),
         );
     }
 
@@ -148,10 +160,10 @@ impl Families {
         unit: Option<&'static str>,
         help: &'static str,
         labels: Labels,
-        value: Value,
+        value: MetricValue,
     ) {
         let family = self.0.entry(format!("{name}_{}", unit.unwrap_or_default()));
-        let new = || Family { name: name.into(), unit, help, samples: Vec::new() };
+        let new = || MetricFamily { name: name.into(), unit, help, samples: Vec::new() };
         let family = family.or_insert_with(new);
         // (a name and its labels come once: of processes of one id, the last)
         family.samples.retain(|(known, _)| *known != labels);
@@ -160,7 +172,7 @@ impl Families {
 
     /// None is less than it was: counters only grow. What a category had within the bound it still has, since slots are not given
     /// back; and so are the bounds.
-    pub fn at_least(mut self, most: &mut Most) -> Vec<Family> {
+    pub fn at_least(mut self, most: &mut Most) -> Vec<MetricFamily> {
         for family in self.0.values_mut() {
             let name = format!("{}_{}", family.name, family.unit.unwrap_or_default());
             for (labels, value) in &mut family.samples {
@@ -170,10 +182,10 @@ impl Families {
                     *most
                 };
                 *value = match *value {
-                    Value::Counter(now) => Value::Counter(now.max(least(now as f64) as u64)),
-                    Value::Seconds(now) => Value::Seconds(least(now)),
-                    Value::Gauge(now) => Value::Gauge(least(now)),
-                    Value::Info => Value::Info,
+                    MetricValue::Counter(now) => MetricValue::Counter(now.max(least(now as f64) as u64)),
+                    MetricValue::Seconds(now) => MetricValue::Seconds(least(now)),
+                    MetricValue::Gauge(now) => MetricValue::Gauge(least(now)),
+                    MetricValue::Info => MetricValue::Info,
                 };
             }
         }

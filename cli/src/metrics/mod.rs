@@ -11,7 +11,7 @@ mod text;
 
 use crate::sys;
 use families::{Families, Most};
-use request::{Format, Request, TEXT};
+use request::{AnswerFormat, MetricsRequest, TEXT};
 use server::Answer;
 use std::fmt::Display;
 use std::net::TcpListener;
@@ -30,7 +30,7 @@ const SAME: Duration = Duration::from_millis(50);
 
 /// What was counted from outside since the start.
 #[derive(Clone, Debug, Default)]
-pub struct Totals {
+pub struct CountedTotals {
     /// The whole first; then its parts.
     pub series: Vec<(SeriesSubject, TimelineInterval)>,
     /// Instructions and cycles, where they were counted.
@@ -39,14 +39,14 @@ pub struct Totals {
 
 /// Where the thread that counts leaves them.
 #[derive(Clone, Debug, Default)]
-pub struct Published(Arc<Mutex<Totals>>);
+pub struct Published(Arc<Mutex<CountedTotals>>);
 
 impl Published {
-    pub fn set(&self, totals: Totals) {
+    pub fn set(&self, totals: CountedTotals) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = totals;
     }
 
-    fn get(&self) -> Totals {
+    fn get(&self) -> CountedTotals {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -86,7 +86,8 @@ impl Endpoint {
         let published = Published::default();
         let (given, command) = (published.clone(), command.to_string());
         let answers = move || {
-            let mut page = Page { published: given, inside, command, most: Most::default(), made: None };
+            let mut page =
+                MetricsPage { published: given, inside, command, most: Most::default(), made: None };
             server::serve(&listener, &ended, &names, |request| page.answer(request));
         };
         // (signals are the command's, and the main thread relays them)
@@ -121,17 +122,17 @@ impl Drop for Endpoint {
 }
 
 /// What is answered.
-struct Page {
+struct MetricsPage {
     published: Published,
     inside: Inside,
     command: String,
     most: Most,
     /// The last one.
-    made: Option<(Instant, Format, Rc<str>)>,
+    made: Option<(Instant, AnswerFormat, Rc<str>)>,
 }
 
-impl Page {
-    fn answer(&mut self, request: &Request) -> Answer {
+impl MetricsPage {
+    fn answer(&mut self, request: &MetricsRequest) -> Answer {
         let said = |status, body: String| Answer { status, content: TEXT, body: body.into() };
         if !request.known {
             return said(405, "topdown: metrics are read by GET\n".into());
@@ -140,13 +141,13 @@ impl Page {
             return said(404, format!("topdown: {PATH} has the metrics\n"));
         }
         let content = match request.format {
-            Format::Text => "text/plain; version=0.0.4; charset=utf-8",
-            Format::Open => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            AnswerFormat::Text => "text/plain; version=0.0.4; charset=utf-8",
+            AnswerFormat::Open => "application/openmetrics-text; version=1.0.0; charset=utf-8",
         };
         Answer { status: 200, content, body: self.text(request.format) }
     }
 
-    fn text(&mut self, format: Format) -> Rc<str> {
+    fn text(&mut self, format: AnswerFormat) -> Rc<str> {
         let fresh = self.made.as_ref().filter(|(made, of, _)| *of == format && made.elapsed() < SAME);
         if let Some((_, _, text)) = fresh {
             return Rc::clone(text);

@@ -12,18 +12,18 @@ pub const TEXT: &str = "text/plain; charset=utf-8";
 
 /// One that is whole.
 #[derive(Debug, PartialEq)]
-pub struct Request {
+pub struct MetricsRequest {
     /// GET and HEAD are known.
     pub known: bool,
     pub head: bool,
     /// Without the query.
     pub path: String,
-    pub format: Format,
+    pub format: AnswerFormat,
 }
 
 /// What an answer is written as.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Format {
+pub enum AnswerFormat {
     /// Prometheus' text format 0.0.4.
     Text,
     /// OpenMetrics 1.0.
@@ -33,12 +33,12 @@ pub enum Format {
 /// The status of an answer, and why it is not another.
 type Refused = (u16, String);
 
-impl Request {
+impl MetricsRequest {
     /// What has come of one so far; nothing, if it is not whole. With `own_names` it must be for one of these, or for an address.
     ///
     /// # Errors
     /// It is none that is answered.
-    pub fn parse(bytes: &[u8], own_names: Option<&[String]>) -> Result<Option<Request>, Refused> {
+    pub fn parse(bytes: &[u8], own_names: Option<&[String]>) -> Result<Option<MetricsRequest>, Refused> {
         let mut headers = [EMPTY_HEADER; MOST_HEADERS];
         let mut parsed = httparse::Request::new(&mut headers);
         match parsed.parse(bytes) {
@@ -84,11 +84,11 @@ impl Request {
             return Err((421, format!("this is not {}", topdown_report::clean(host))));
         }
         let accepted: Vec<_> = values("Accept").collect();
-        Ok(Some(Request {
+        Ok(Some(MetricsRequest {
             known: matches!(method, "GET" | "HEAD"),
             head: method == "HEAD",
             path: path.split('?').next().unwrap_or_default().into(),
-            format: Format::of(&accepted.join(",")),
+            format: AnswerFormat::of(&accepted.join(",")),
         }))
     }
 }
@@ -108,9 +108,9 @@ fn is_own(host: &str, names: &[String]) -> bool {
         && (name.parse::<Ipv4Addr>().is_ok() || names.iter().any(|own| own.eq_ignore_ascii_case(name)))
 }
 
-impl Format {
+impl AnswerFormat {
     /// The one that is asked for: OpenMetrics by its name alone, as from Prometheus' own libraries.
-    fn of(accept: &str) -> Format {
+    fn of(accept: &str) -> AnswerFormat {
         let (mut open, mut text) = (0.0, 0.0);
         for range in accept.split(',') {
             let mut parts = range.split(';').map(|part| part.trim().to_ascii_lowercase());
@@ -129,7 +129,7 @@ impl Format {
                 _ => {}
             }
         }
-        if open > 0.0 && open >= text { Format::Open } else { Format::Text }
+        if open > 0.0 && open >= text { AnswerFormat::Open } else { AnswerFormat::Text }
     }
 }
 
@@ -137,9 +137,9 @@ impl Format {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Result<Option<Request>, u16> {
+    fn parse(text: &str) -> Result<Option<MetricsRequest>, u16> {
         let names = ["localhost".to_string(), "machine".into()];
-        Request::parse(text.as_bytes(), Some(&names)).map_err(|(status, _)| status)
+        MetricsRequest::parse(text.as_bytes(), Some(&names)).map_err(|(status, _)| status)
     }
 
     #[test]
@@ -215,29 +215,29 @@ mod tests {
     fn the_format_that_is_asked_for_is_served() {
         const OPEN: &str = "application/openmetrics-text";
         for (accept, format) in [
-            ("", Format::Text),
-            ("*/*", Format::Text),
-            ("text/plain", Format::Text),
-            ("text/html", Format::Text),
-            (OPEN, Format::Open),
-            (&format!("{OPEN}; version=1.0.0; charset=utf-8"), Format::Open),
-            (&format!("{OPEN};version=\"1.0.0\""), Format::Open),
-            (&format!("{OPEN};version=0.0.1"), Format::Text),
-            (&format!("{OPEN};q=0"), Format::Text),
-            (&format!("{OPEN};q=0.2,text/plain;q=0.5"), Format::Text),
+            ("", AnswerFormat::Text),
+            ("*/*", AnswerFormat::Text),
+            ("text/plain", AnswerFormat::Text),
+            ("text/html", AnswerFormat::Text),
+            (OPEN, AnswerFormat::Open),
+            (&format!("{OPEN}; version=1.0.0; charset=utf-8"), AnswerFormat::Open),
+            (&format!("{OPEN};version=\"1.0.0\""), AnswerFormat::Open),
+            (&format!("{OPEN};version=0.0.1"), AnswerFormat::Text),
+            (&format!("{OPEN};q=0"), AnswerFormat::Text),
+            (&format!("{OPEN};q=0.2,text/plain;q=0.5"), AnswerFormat::Text),
             // Prometheus' own
             (
                 "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,\
                  text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
-                Format::Open,
+                AnswerFormat::Open,
             ),
             (
                 "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,\
                  application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;q=0.4,*/*;q=0.2",
-                Format::Open,
+                AnswerFormat::Open,
             ),
         ] {
-            assert_eq!(Format::of(accept), format, "{accept}");
+            assert_eq!(AnswerFormat::of(accept), format, "{accept}");
         }
     }
 }

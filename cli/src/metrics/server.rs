@@ -4,7 +4,7 @@
 //! and what is kept of each has a limit. A request has no body.
 #![forbid(unsafe_code)]
 
-use super::request::{self, Request};
+use super::request::{self, MetricsRequest};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -30,7 +30,7 @@ pub struct Answer {
 }
 
 /// What a connection is doing.
-enum State {
+enum ConnectionState {
     Asks(Vec<u8>),
     Gets { head: Vec<u8>, body: Rc<str>, written: usize },
     Ends { read: usize },
@@ -39,7 +39,7 @@ enum State {
 struct Client {
     stream: TcpStream,
     until: Instant,
-    state: State,
+    state: ConnectionState,
 }
 
 /// Answers until the other end of `end` is closed.
@@ -49,7 +49,7 @@ pub fn serve(
     listener: &TcpListener,
     end: &UnixStream,
     names: &[String],
-    mut answer: impl FnMut(&Request) -> Answer,
+    mut answer: impl FnMut(&MetricsRequest) -> Answer,
 ) {
     let mut clients: Vec<Client> = Vec::new();
     let mut rests = None;
@@ -112,7 +112,11 @@ fn take(listener: &TcpListener, clients: &mut Vec<Client>) -> io::Result<()> {
         if clients.len() == MOST_CLIENTS {
             clients.remove(0);
         }
-        clients.push(Client { stream, until: Instant::now() + LONGEST, state: State::Asks(Vec::new()) });
+        clients.push(Client {
+            stream,
+            until: Instant::now() + LONGEST,
+            state: ConnectionState::Asks(Vec::new()),
+        });
     }
     Ok(())
 }
@@ -120,28 +124,36 @@ fn take(listener: &TcpListener, clients: &mut Vec<Client>) -> io::Result<()> {
 impl Client {
     fn waits_for(&self) -> PollFlags {
         match self.state {
-            State::Gets { .. } => PollFlags::OUT,
-            State::Asks(_) | State::Ends { .. } => PollFlags::IN,
+            ConnectionState::Gets { .. } => PollFlags::OUT,
+            ConnectionState::Asks(_) | ConnectionState::Ends { .. } => PollFlags::IN,
         }
     }
 
     /// Does what can be done at once. Whether there is more to do.
-    fn goes_on(&mut self, names: &[String], answer: &mut impl FnMut(&Request) -> Answer) -> io::Result<bool> {
+    fn goes_on(
+        &mut self,
+        names: &[String],
+        answer: &mut impl FnMut(&MetricsRequest) -> Answer,
+    ) -> io::Result<bool> {
         match self.does(names, answer) {
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(true),
             done => done,
         }
     }
 
-    fn does(&mut self, names: &[String], answer: &mut impl FnMut(&Request) -> Answer) -> io::Result<bool> {
+    fn does(
+        &mut self,
+        names: &[String],
+        answer: &mut impl FnMut(&MetricsRequest) -> Answer,
+    ) -> io::Result<bool> {
         let mut bytes = [0; 4096];
         match &mut self.state {
-            State::Asks(asked) => {
+            ConnectionState::Asks(asked) => {
                 let room = bytes.len().min(request::LONGEST - asked.len());
                 let count = self.stream.read(&mut bytes[..room])?;
                 asked.extend_from_slice(&bytes[..count]);
                 let own = self.stream.local_addr().is_ok_and(|at| at.ip().to_canonical().is_loopback());
-                let (head, body) = match Request::parse(asked, own.then_some(names)) {
+                let (head, body) = match MetricsRequest::parse(asked, own.then_some(names)) {
                     Ok(None) => return Ok(count != 0),
                     Ok(Some(request)) => {
                         let Answer { status, content, body } = answer(&request);
@@ -153,10 +165,10 @@ impl Client {
                         (head(status, request::TEXT, why.len()), why.into())
                     }
                 };
-                self.state = State::Gets { head: head.into(), body, written: 0 };
+                self.state = ConnectionState::Gets { head: head.into(), body, written: 0 };
                 self.does(names, answer)
             }
-            State::Gets { head, body, written } => {
+            ConnectionState::Gets { head, body, written } => {
                 let all = [head.as_slice(), body.as_bytes()];
                 let rest = match written.checked_sub(head.len()) {
                     None => &all[0][*written..],
@@ -164,14 +176,14 @@ impl Client {
                 };
                 if rest.is_empty() {
                     self.stream.shutdown(Shutdown::Write)?;
-                    self.state = State::Ends { read: 0 };
+                    self.state = ConnectionState::Ends { read: 0 };
                     return Ok(true);
                 }
                 *written += self.stream.write(rest)?;
                 Ok(true)
             }
             // (closing what has unread bytes takes the answer from the client)
-            State::Ends { read } => {
+            ConnectionState::Ends { read } => {
                 let count = self.stream.read(&mut bytes)?;
                 *read += count;
                 Ok(count != 0 && *read < MOST_AFTER)

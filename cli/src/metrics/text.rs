@@ -1,46 +1,46 @@
 //! Metrics as a text: OpenMetrics 1.0, or Prometheus' older format, which has no units and no type "info".
 #![forbid(unsafe_code)]
 
-use super::families::{Family, Labels, Value};
-use super::request::Format;
+use super::families::{Labels, MetricFamily, MetricValue};
+use super::request::AnswerFormat;
 use std::fmt::{self, Write};
 
 /// The text, whole.
-pub fn render(families: &[Family], format: Format) -> String {
+pub fn render(families: &[MetricFamily], format: AnswerFormat) -> String {
     let mut out = String::new();
     // (a String takes all that is written to it)
     let _ = families.iter().try_for_each(|family| write_family(&mut out, family, format));
-    if format == Format::Open {
+    if format == AnswerFormat::Open {
         out += "# EOF\n";
     }
     out
 }
 
-fn write_family(out: &mut String, family: &Family, format: Format) -> fmt::Result {
+fn write_family(out: &mut String, family: &MetricFamily, format: AnswerFormat) -> fmt::Result {
     let (kind, ending) = match family.samples.first() {
-        Some((_, Value::Gauge(_))) => ("gauge", ""),
-        Some((_, Value::Info)) => ("info", "_info"),
+        Some((_, MetricValue::Gauge(_))) => ("gauge", ""),
+        Some((_, MetricValue::Info)) => ("info", "_info"),
         _ => ("counter", "_total"),
     };
     let unit = family.unit.map(|unit| format!("_{unit}")).unwrap_or_default();
     let name = format!("{}{unit}", family.name);
     let sample = format!("{name}{ending}");
     let (described, kind) = match (format, kind) {
-        (Format::Open, kind) => (&name, kind),
-        (Format::Text, "info") => (&sample, "gauge"),
-        (Format::Text, kind) => (&sample, kind),
+        (AnswerFormat::Open, kind) => (&name, kind),
+        (AnswerFormat::Text, "info") => (&sample, "gauge"),
+        (AnswerFormat::Text, kind) => (&sample, kind),
     };
     writeln!(out, "# HELP {described} {}.\n# TYPE {described} {kind}", family.help)?;
-    if let (Format::Open, Some(unit)) = (format, family.unit) {
+    if let (AnswerFormat::Open, Some(unit)) = (format, family.unit) {
         writeln!(out, "# UNIT {described} {unit}")?;
     }
     for (labels, value) in &family.samples {
         write!(out, "{sample}")?;
         write_labels(out, labels)?;
         match value {
-            Value::Counter(count) => writeln!(out, " {count}")?,
-            Value::Seconds(value) | Value::Gauge(value) => writeln!(out, " {value:?}")?,
-            Value::Info => writeln!(out, " 1")?,
+            MetricValue::Counter(count) => writeln!(out, " {count}")?,
+            MetricValue::Seconds(value) | MetricValue::Gauge(value) => writeln!(out, " {value:?}")?,
+            MetricValue::Info => writeln!(out, " 1")?,
         }
     }
     Ok(())

@@ -1,13 +1,13 @@
 //! What a count is of: groups that are read together, or groups that take turns, which are to the reader as one.
 #![forbid(unsafe_code)]
 
-use super::group::{Group, GroupCount, GroupTarget, Reading};
+use super::group::{GroupCount, GroupTarget, Reading, StatGroup};
 use super::groups::Groups;
-use super::ipc::Kind;
+use super::ipc::IpcPmu;
 use super::rotation::{FIRST, GroupsInTurns};
 use super::rows_per::RowsPer;
 use super::target::StatTarget;
-use super::watch::Next;
+use super::watch::NextTick;
 use std::collections::BTreeSet;
 use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
@@ -49,7 +49,7 @@ impl CountedGroups {
     pub fn of_command(
         pid: i32,
         options: &Options,
-        kinds: &[Kind],
+        kinds: &[IpcPmu],
         subtrees: &[u32],
     ) -> Result<CountedGroups, Error> {
         match subtrees {
@@ -66,7 +66,7 @@ impl CountedGroups {
     pub fn of(
         whom: &StatTarget,
         options: &Options,
-        kinds: &[Kind],
+        kinds: &[IpcPmu],
         subtrees: &[u32],
     ) -> Result<CountedGroups, Error> {
         match subtrees {
@@ -86,7 +86,7 @@ impl CountedGroups {
     }
 
     /// Each group, whether they take turns or not.
-    pub fn each(&self) -> impl Iterator<Item = &Group> {
+    pub fn each(&self) -> impl Iterator<Item = &StatGroup> {
         self.together.all.iter().chain(self.rotation.iter().flat_map(GroupsInTurns::groups))
     }
 
@@ -96,11 +96,11 @@ impl CountedGroups {
     }
 
     /// Begins the next turn, if it is time. When to do so again: with each interval that is wanted otherwise, or before.
-    pub fn turn(&mut self, at: Duration, interval: Option<Duration>) -> Option<Next> {
-        let next = interval.map(Next::Multiple);
+    pub fn turn(&mut self, at: Duration, interval: Option<Duration>) -> Option<NextTick> {
+        let next = interval.map(NextTick::Multiple);
         let Some(rotation) = &mut self.rotation else { return next };
         let turn = at + rotation.turn();
-        Some(Next::At(next.map_or(turn, |next| next.after(at).min(turn))))
+        Some(NextTick::At(next.map_or(turn, |next| next.after(at).min(turn))))
     }
 
     /// The same, of the first time.

@@ -2,14 +2,14 @@
 #![forbid(unsafe_code)]
 
 use super::group::GroupCount;
-use super::group::{Group, GroupTarget, Reading};
+use super::group::{GroupTarget, Reading, StatGroup};
 use super::ipc::IpcCounts;
 use super::stretches::Stretches;
 use topdown::{Error, Node, Sample, Sum};
 
 /// What was counted from one reading to the next.
 #[derive(Clone, Default)]
-pub struct Figures {
+pub struct StatFigures {
     /// Of groups that took turns: slots and times alone.
     pub sum: Sum,
     /// If they did: the stretches.
@@ -18,14 +18,14 @@ pub struct Figures {
     pub ipc: Option<IpcCounts>,
 }
 
-impl Figures {
+impl StatFigures {
     /// Those from one sample to another.
     ///
     /// # Errors
     /// Those of [`Sum::add`].
-    pub fn between(from: &Sample, to: &Sample) -> Result<Figures, Error> {
+    pub fn between(from: &Sample, to: &Sample) -> Result<StatFigures, Error> {
         let reading = |sample: &Sample| Reading { sample: *sample, ..Reading::default() };
-        let mut figures = Figures::default();
+        let mut figures = StatFigures::default();
         figures.add(&reading(from), &reading(to))?;
         Ok(figures)
     }
@@ -87,12 +87,12 @@ impl Figures {
 /// Those of [`Sum::add`].
 pub fn by_pmu<'c>(
     counted: impl IntoIterator<Item = &'c GroupCount<'c>>,
-) -> Result<Vec<(&'c Group, Figures)>, Error> {
-    let mut kinds: Vec<(&Group, Figures)> = Vec::new();
+) -> Result<Vec<(&'c StatGroup, StatFigures)>, Error> {
+    let mut kinds: Vec<(&StatGroup, StatFigures)> = Vec::new();
     for one in counted {
         let place = kinds.iter().position(|(group, _)| group.info.pmu == one.group.info.pmu);
         let place = place.unwrap_or_else(|| {
-            kinds.push((one.group, Figures::default()));
+            kinds.push((one.group, StatFigures::default()));
             kinds.len() - 1
         });
         kinds[place].1.add(&one.from, &one.to)?;
@@ -102,11 +102,12 @@ pub fn by_pmu<'c>(
 
 /// Of several kinds of cores each is enabled all the time: of that, a kind's is what it counted, and what none has counted. They are
 /// not read at once; where one alone has counted, its own reading tells how long that was.
-pub fn apart(kinds: &mut [(&Group, Figures)]) {
+pub fn apart(kinds: &mut [(&StatGroup, StatFigures)]) {
     if kinds.len() < 2 || kinds.iter().any(|(group, _)| matches!(group.of, GroupTarget::Cpu(_))) {
         return;
     }
-    let times = |(_, figures): &(&Group, Figures)| (figures.sum.time_enabled_ns, figures.sum.time_running_ns);
+    let times =
+        |(_, figures): &(&StatGroup, StatFigures)| (figures.sum.time_enabled_ns, figures.sum.time_running_ns);
     let all: Vec<(u64, u64)> = kinds.iter().map(times).collect();
     let mut counted = all.iter().filter(|(_, running)| *running > 0);
     let enabled = match (counted.next(), counted.next()) {

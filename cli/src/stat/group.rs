@@ -1,7 +1,7 @@
 //! Counters on a thread, a CPU or a command, by one kind of its cores, and what they showed last.
 #![forbid(unsafe_code)]
 
-use super::ipc::{Ipc, IpcCounts, Kind};
+use super::ipc::{Ipc, IpcCounts, IpcPmu};
 use super::stretches::Stretches;
 use crate::say;
 use std::rc::Rc;
@@ -24,7 +24,7 @@ pub enum GroupTarget {
 }
 
 /// An open group, with its last reading.
-pub struct Group {
+pub struct StatGroup {
     pub of: GroupTarget,
     /// What its row is of.
     pub label: String,
@@ -67,8 +67,8 @@ impl Reading {
     }
 }
 
-impl Group {
-    pub(super) fn open(of: GroupTarget, options: &Options, kinds: &[Kind]) -> Result<Group, Error> {
+impl StatGroup {
+    pub(super) fn open(of: GroupTarget, options: &Options, kinds: &[IpcPmu]) -> Result<StatGroup, Error> {
         let target = match of {
             GroupTarget::Command => options.target,
             GroupTarget::CommandOn(cpu) => Target::TaskOn(options.target_id(), cpu),
@@ -82,7 +82,7 @@ impl Group {
         let records = if options.record_slots > 0 { Some(td.records()?) } else { None };
         let kind = kinds.iter().find(|kind| kind.pmu == info.pmu);
         let ipc = kind.and_then(|kind| kind.open(&options));
-        let group = Group {
+        let group = StatGroup {
             of,
             label: String::new(),
             info,
@@ -99,15 +99,15 @@ impl Group {
             missed_ns: 0,
         };
         let first = group.read()?;
-        Ok(Group { opened: first.clone(), last: first.clone(), seen: first, ..group })
+        Ok(StatGroup { opened: first.clone(), last: first.clone(), seen: first, ..group })
     }
 
     /// A group without counters, for a CPU that cannot be counted. `other`: a group of the same kind of core. `missed`: how long the CPU may
     /// have been online before.
-    pub(super) fn uncounted(cpu: u32, other: &Group, missed: Duration) -> Group {
+    pub(super) fn uncounted(cpu: u32, other: &StatGroup, missed: Duration) -> StatGroup {
         let none = Sample { time_enabled_ns: 0, time_running_ns: 0, ..other.opened.sample };
         let opened = Reading { sample: none, ..Reading::default() };
-        Group {
+        StatGroup {
             of: GroupTarget::Cpu(cpu),
             label: String::new(),
             info: other.info.clone(),
@@ -200,7 +200,7 @@ fn no_counters() -> Error {
 
 /// What a group counted since the reading before.
 pub struct GroupCount<'g> {
-    pub group: &'g Group,
+    pub group: &'g StatGroup,
     /// When the reading before was, from the start.
     pub since: Duration,
     pub(super) from: Reading,

@@ -3,8 +3,8 @@
 
 use super::clock::TaskClock;
 use super::cpus::online;
-use super::group::{Group, GroupCount, GroupTarget, Reading};
-use super::ipc::Kind;
+use super::group::{GroupCount, GroupTarget, Reading, StatGroup};
+use super::ipc::IpcPmu;
 use super::rows_per::RowsPer;
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -20,11 +20,11 @@ pub const RECORD_SLOTS: u32 = 4_000_000;
 /// Groups that are read together.
 #[derive(Default)]
 pub struct Groups {
-    pub all: Vec<Group>,
+    pub all: Vec<StatGroup>,
     /// Options of each, but for its target.
     options: Options,
     /// PMUs on which instructions and cycles are counted, too.
-    kinds: Vec<Kind>,
+    kinds: Vec<IpcPmu>,
     /// How long the command's threads ran, where each CPU has a group.
     clock: Option<TaskClock>,
     /// CPUs that came online and could not be opened.
@@ -40,7 +40,7 @@ impl Groups {
     ///
     /// # Errors
     /// Those of `td_open`.
-    pub fn of_command(pid: i32, options: &Options, kinds: &[Kind]) -> Result<Groups, Error> {
+    pub fn of_command(pid: i32, options: &Options, kinds: &[IpcPmu]) -> Result<Groups, Error> {
         let options = Options { target: Target::Task(pid), inherit: true, on_exec: true, ..*options };
         let mut groups = Groups::new(&options, kinds);
         groups.open(&GroupTarget::Command)?;
@@ -116,7 +116,7 @@ impl Groups {
     pub fn of_threads(
         ids: impl Iterator<Item = i32>,
         options: &Options,
-        kinds: &[Kind],
+        kinds: &[IpcPmu],
     ) -> Result<Groups, Error> {
         let mut groups = Groups::new(&Options { inherit: true, ..*options }, kinds);
         let ended = groups.open_each(&ids.map(GroupTarget::Thread).collect::<Vec<_>>())?;
@@ -133,7 +133,7 @@ impl Groups {
     pub fn of_cpus(
         cpus: impl Iterator<Item = u32>,
         options: &Options,
-        kinds: &[Kind],
+        kinds: &[IpcPmu],
     ) -> Result<Groups, Error> {
         let (looked_at, cpus) = (Instant::now(), cpus.collect::<BTreeSet<u32>>());
         let mut groups = Groups::new(options, kinds);
@@ -194,7 +194,7 @@ impl Groups {
     }
 
     /// None, to which others come.
-    pub fn new(options: &Options, kinds: &[Kind]) -> Groups {
+    pub fn new(options: &Options, kinds: &[IpcPmu]) -> Groups {
         Groups { options: *options, kinds: kinds.to_vec(), ..Groups::default() }
     }
 
@@ -204,18 +204,18 @@ impl Groups {
         let level = if p_cores.level == 1 { 1 } else { 0 }; // what fits, and its note says why it is no more
         let e_cores =
             Options { cores: CoreKind::Efficiency, level, source: SourceKind::Automatic, ..p_cores };
-        let first = Group::open(of.clone(), &p_cores, &self.kinds);
+        let first = StatGroup::open(of.clone(), &p_cores, &self.kinds);
         match (of, first) {
             (GroupTarget::Cpu(_) | GroupTarget::CommandOn(_), Err(error))
                 if error.code() == -libc::ENOTSUP =>
             {
-                self.all.push(Group::open(of.clone(), &e_cores, &self.kinds).map_err(|_| error)?);
+                self.all.push(StatGroup::open(of.clone(), &e_cores, &self.kinds).map_err(|_| error)?);
             }
             (GroupTarget::Cpu(_) | GroupTarget::CommandOn(_), first) => self.all.push(first?),
             (_, first) => {
                 self.all.push(first?);
                 // (where there are none, or they cannot be counted, time on them is seen not to be counted)
-                self.all.extend(Group::open(of.clone(), &e_cores, &self.kinds));
+                self.all.extend(StatGroup::open(of.clone(), &e_cores, &self.kinds));
             }
         }
         Ok(())
@@ -239,7 +239,7 @@ impl Groups {
         if self.options.inherit {
             settled(&self.all, at_work)
         } else {
-            self.all.iter_mut().map(Group::read_or_last).collect()
+            self.all.iter_mut().map(StatGroup::read_or_last).collect()
         }
     }
 
@@ -301,14 +301,14 @@ impl Groups {
     /// A CPU that is refused has a group without counters until it is counted.
     fn keep_uncounted_time(&mut self, cpu: u32, absent_at: Option<Instant>) {
         let is_refused = self.refused.contains(&cpu);
-        let is_uncounted = |group: &&mut Group| group.is_uncounted(cpu);
+        let is_uncounted = |group: &&mut StatGroup| group.is_uncounted(cpu);
         match self.all.iter_mut().find(is_uncounted) {
             Some(_) if is_refused => {}
             Some(uncounted) => uncounted.end = uncounted.read().ok(),
             None if is_refused => {
                 let missed = absent_at.map_or(Duration::ZERO, |absent_at| absent_at.elapsed());
                 let other = self.all.iter().find(|group| is_of(&group.info.pmu, cpu));
-                let uncounted = other.map(|other| Group::uncounted(cpu, other, missed));
+                let uncounted = other.map(|other| StatGroup::uncounted(cpu, other, missed));
                 self.all.extend(uncounted);
             }
             None => {}
@@ -344,8 +344,12 @@ impl Groups {
     pub fn absent_at(&self, cpu: u32) -> Option<Instant> {
         let (looked_at, online) = self.looked.as_ref()?;
         let unseen = (!online.contains(&cpu)).then_some(*looked_at);
-        let ended =
-            self.all.iter().filter(|group| group.of == GroupTarget::Cpu(cpu)).map(Group::counted_until).max();
+        let ended = self
+            .all
+            .iter()
+            .filter(|group| group.of == GroupTarget::Cpu(cpu))
+            .map(StatGroup::counted_until)
+            .max();
         unseen.max(ended).or(Some(*looked_at))
     }
 
@@ -363,7 +367,7 @@ fn is_of(pmu: &str, cpu: u32) -> bool {
 
 /// Readings of which no counter is ahead of another. While a process ends, the kernel adds its counts to the others' one after
 /// the other: then a later reading has less of a category, or more than there were slots in between.
-fn settled(groups: &[Group], at_work: bool) -> Vec<Result<Reading, Error>> {
+fn settled(groups: &[StatGroup], at_work: bool) -> Vec<Result<Reading, Error>> {
     const TRIES: u32 = 100;
     let restless =
         || Error::new(-libc::EAGAIN, "processes end all the time, so the counters do not come to rest");

@@ -3,7 +3,7 @@
 
 use super::counted::CountedGroups;
 use super::group::GroupCount;
-use super::group::{Group, GroupTarget, Reading};
+use super::group::{GroupTarget, Reading, StatGroup};
 use super::rotation::SHORTEST_INTERVAL;
 use super::rows_per::name_of;
 use super::whole::count_of;
@@ -23,7 +23,7 @@ const MOST_SERIES: usize = 32;
 const PAUSE: u32 = 10;
 
 /// What all groups showed at one time.
-struct Mark {
+struct ReadingsMark {
     at: Duration,
     readings: Vec<Reading>,
     /// `Groups::enabled_ns`.
@@ -34,29 +34,29 @@ struct Mark {
 
 /// Keeps readings, and leaves out every second one whenever there are too many: the bound of an interval is that of the two readings
 /// at its ends, however many there were in between.
-pub struct Recorder {
+pub struct IntervalRecorder {
     /// The clock CLOCK_BOOTTIME at the start.
     boottime_ns: u64,
     interval: Duration,
     due: Duration,
     most: usize,
-    marks: Vec<Mark>,
+    marks: Vec<ReadingsMark>,
     /// What the groups are of, while it is there.
     names: Vec<String>,
 }
 
-impl Recorder {
+impl IntervalRecorder {
     /// From what was counted last of these groups, `interval` apart at first; None: as short as they can be read.
-    pub fn new(groups: &CountedGroups, interval: Option<Duration>) -> Recorder {
+    pub fn new(groups: &CountedGroups, interval: Option<Duration>) -> IntervalRecorder {
         let many = groups.all.len().div_ceil(4).max(1) as u32;
         let interval = interval.unwrap_or(SHORTEST * many);
         let interval = interval.max(groups.rotation().map_or(Duration::ZERO, |_| SHORTEST_INTERVAL));
-        Recorder {
+        IntervalRecorder {
             boottime_ns: sys::boottime_ns(),
             interval,
             due: interval,
             most: (MOST_READINGS / groups.all.len().max(1)).clamp(16, MOST),
-            marks: vec![Mark {
+            marks: vec![ReadingsMark {
                 at: Duration::ZERO,
                 readings: groups.last(),
                 enabled_ns: groups.enabled_ns(),
@@ -80,7 +80,7 @@ impl Recorder {
         // (`peek` shows what it reads first, and takes a while longer)
         let (enabled_ns, room_ns) = (groups.enabled_ns(), groups.room_ns());
         if let Ok(readings) = groups.peek(at_work) {
-            self.marks.push(Mark { at, readings, enabled_ns, room_ns });
+            self.marks.push(ReadingsMark { at, readings, enabled_ns, room_ns });
         }
         if self.marks.len() > self.most {
             let mut number = 0;
@@ -98,8 +98,8 @@ impl Recorder {
     pub fn end(mut self, groups: &CountedGroups, at: Duration) -> Timeline {
         self.marks.retain(|mark| mark.at < at || mark.at.is_zero());
         let (enabled_ns, room_ns) = (groups.enabled_ns(), groups.room_ns());
-        self.marks.push(Mark { at, readings: groups.last(), enabled_ns, room_ns });
-        let all = |_: &Group| true;
+        self.marks.push(ReadingsMark { at, readings: groups.last(), enabled_ns, room_ns });
+        let all = |_: &StatGroup| true;
         let mut series = vec![Series { of: SeriesSubject::Whole, intervals: self.intervals(groups, &all) }];
         let parts = parts(groups);
         if parts.len() > 1 {
@@ -118,8 +118,12 @@ impl Recorder {
     }
 
     /// The intervals of those of the groups that are chosen.
-    fn intervals(&self, groups: &CountedGroups, chosen: &dyn Fn(&Group) -> bool) -> Vec<TimelineInterval> {
-        let of_pair = |pair: &[Mark]| {
+    fn intervals(
+        &self,
+        groups: &CountedGroups,
+        chosen: &dyn Fn(&StatGroup) -> bool,
+    ) -> Vec<TimelineInterval> {
+        let of_pair = |pair: &[ReadingsMark]| {
             let [from, to] = pair else { return None };
             let counted = groups.between(&from.readings, &to.readings).filter(|one| chosen(one.group));
             let enabled_ns = to.enabled_ns.zip(from.enabled_ns).map(|(to, from)| to.saturating_sub(from));
@@ -170,7 +174,7 @@ pub fn series_of(groups: &CountedGroups, part: &GroupTarget, names: &[String]) -
 }
 
 /// What a group is of, while it is there.
-pub fn name(group: &Group) -> String {
+pub fn name(group: &StatGroup) -> String {
     match group.of {
         GroupTarget::Thread(id) => name_of(id),
         _ => String::new(),
@@ -184,7 +188,7 @@ mod tests {
     #[test]
     fn however_long_it_takes_there_are_few_intervals_of_one_length() {
         let mut groups = CountedGroups::default();
-        let mut recorder = Recorder::new(&groups, None);
+        let mut recorder = IntervalRecorder::new(&groups, None);
         let mut at = Duration::ZERO;
         for _ in 0..20_000 {
             at += recorder.interval();

@@ -60,7 +60,7 @@ impl IpcCounts {
 
 /// A PMU on which the pair can be counted beside a group.
 #[derive(Clone, Debug)]
-pub struct Kind {
+pub struct IpcPmu {
     pub pmu: &'static str,
     number: u64,
 }
@@ -68,13 +68,13 @@ pub struct Kind {
 impl Ipc {
     /// The PMUs on which a group with such options leaves the pair its counters. To be asked before groups are open: they would be in
     /// the way of the one that is tried.
-    pub fn kinds(options: &Options) -> Vec<Kind> {
+    pub fn kinds(options: &Options) -> Vec<IpcPmu> {
         let kind = |pmu: &'static str| {
             let of = |file| fs::read_to_string(format!("/sys/bus/event_source/devices/{pmu}/{file}")).ok();
             let number = of("type")?.trim().parse().ok()?;
             // (a PMU of some of the CPUs is chosen by its number in the upper half)
             let cpus = of("cpus");
-            let kind = Kind { pmu, number: if cpus.is_some() { number } else { 0 } };
+            let kind = IpcPmu { pmu, number: if cpus.is_some() { number } else { 0 } };
             on_cpus(cpus.as_deref(), || kind.fits(options) == Some(true))?.then_some(kind)
         };
         ["cpu", "cpu_core", E_CORES].into_iter().filter_map(kind).collect()
@@ -94,7 +94,7 @@ impl Ipc {
     }
 }
 
-impl Kind {
+impl IpcPmu {
     /// Opens the pair for the target of these options.
     pub fn open(&self, options: &Options) -> Option<Ipc> {
         let (pid, cpu) = match options.target {

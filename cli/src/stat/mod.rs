@@ -37,10 +37,10 @@ pub use arguments::{Arguments, HELP, LONGEST, USAGE};
 use columns::columns;
 use counted::CountedGroups;
 pub use cpus::cpu_list;
-use figures::{Figures, apart, by_pmu};
-use group::Group;
+use figures::{StatFigures, apart, by_pmu};
 use group::GroupCount;
-use intervals::{Recorder, SHORTEST};
+use group::StatGroup;
+use intervals::{IntervalRecorder, SHORTEST};
 use ipc::Ipc;
 pub use outside::OutsideGroups;
 use outside::{Loss, TAKE_RECORDS};
@@ -52,14 +52,14 @@ use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
-use table::{Columns, Row, Table};
+use table::{Columns, StatRow, StatTable};
 use target::Ending;
 pub use target::StatTarget;
 use topdown_report::model::Run;
 use topdown_report::{
     Claim, Format, Output, OutsideCount, Report, UNCOUNTED, timeline_format, write, write_timeline,
 };
-use watch::{Next, StopCondition, StopReason, watch};
+use watch::{NextTick, StopCondition, StopReason, watch};
 use whole::whole;
 
 /// Exit status of the command.
@@ -77,7 +77,7 @@ fn counted(arguments: &Arguments) -> Result<End, Failure> {
         // not after hours that it cannot be written
         Output::check(output).map_err(failed)?;
     }
-    let mut counting = Counting {
+    let mut counting = StatCount {
         arguments,
         show,
         columns: None,
@@ -105,11 +105,11 @@ fn counted(arguments: &Arguments) -> Result<End, Failure> {
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A count, and where its figures go.
-struct Counting<'a> {
+struct StatCount<'a> {
     arguments: &'a Arguments,
     show: Show,
     columns: Option<Columns>,
-    table: Option<Table>,
+    table: Option<StatTable>,
     /// Nothing can be written any more.
     broken: bool,
     /// If CPUs are counted: which, and what tells at once that one goes or comes.
@@ -133,7 +133,7 @@ struct Counting<'a> {
     claim: Option<Claim>,
 }
 
-impl Counting<'_> {
+impl StatCount<'_> {
     /// Counts the command.
     fn command(&mut self) -> Result<Ran, Failure> {
         let options = self.arguments.options(&self.show);
@@ -198,7 +198,7 @@ impl Counting<'_> {
     fn run<T>(
         &mut self,
         watched: impl FnOnce(i32) -> T,
-        mut tick: impl FnMut(&mut Self, &mut T, Duration) -> Option<Next>,
+        mut tick: impl FnMut(&mut Self, &mut T, Duration) -> Option<NextTick>,
     ) -> Result<(Ran, T), Failure> {
         let arguments = self.arguments;
         let (program, rest) = arguments.command.split_first().expect("clap demands one");
@@ -250,7 +250,8 @@ impl Counting<'_> {
         // (what comes while a command runs is the command's)
         let interrupts = alone.then(sys::interrupts).transpose().map_err(failed)?;
         groups.count(at_work, Duration::ZERO); // what was counted while others were opened
-        let mut recorder = self.keeps_time().then(|| Recorder::new(&groups, self.arguments.interval()));
+        let mut recorder =
+            self.keeps_time().then(|| IntervalRecorder::new(&groups, self.arguments.interval()));
         let mut publisher = self.published().map(|to| Publisher::new(&groups, to));
         let mut tick = |counting: &mut Self, groups: &mut CountedGroups, at| {
             counting.tick(groups, at, at_work);
@@ -344,7 +345,7 @@ impl Counting<'_> {
         let interval = self.arguments.interval().filter(|_| self.show_rows() && at >= self.row_due);
         if let Some(interval) = interval {
             self.rows(groups, at, at_work, None);
-            self.row_due = Next::Multiple(interval).after(at);
+            self.row_due = NextTick::Multiple(interval).after(at);
         }
         let changed = self.hotplug.as_ref().is_some_and(Hotplug::has_changed);
         let looks = (self.show_rows() && self.turns.is_empty()) || changed || at >= self.looked + LOOK;
@@ -414,11 +415,11 @@ impl Counting<'_> {
             // (it is of no thread that was counted)
             let last = all.last_mut().into_iter().flat_map(|all| &mut all.kinds);
             last.for_each(|(_, figures)| figures.sum.time_enabled_ns += lost_ns);
-            let row = |name: &str, (group, figures): &(&Group, Figures)| Row {
+            let row = |name: &str, (group, figures): &(&StatGroup, StatFigures)| StatRow {
                 of: name.into(),
                 pmu: group.info.pmu.clone(),
                 core: format!("{}, level {}", group.info.core, group.info.level),
-                ..Row::new(&columns, figures, at.as_secs_f64())
+                ..StatRow::new(&columns, figures, at.as_secs_f64())
             };
             let rows = all.iter().flat_map(|one| {
                 let title = one.title();
@@ -445,7 +446,7 @@ impl Counting<'_> {
         at: Duration,
         at_work: bool,
         loss: Option<Loss>,
-    ) -> Vec<Row> {
+    ) -> Vec<StatRow> {
         let columns = self.columns.get_or_insert_with(|| columns(self.arguments, groups)).clone();
         let room_ns = groups.room_ns();
         let (counted, failed): (Vec<_>, Vec<_>) =
@@ -485,12 +486,12 @@ impl Counting<'_> {
             // (it may have been on any kind of core)
             kinds.iter_mut().for_each(|(_, figures)| figures.sum.time_enabled_ns += lost_ns);
             remark = remark.or(kinds.iter().find_map(|(_, figures)| figures.stretches.as_ref()?.remark()));
-            rows.extend(kinds.iter().map(|(group, figures)| Row {
+            rows.extend(kinds.iter().map(|(group, figures)| StatRow {
                 time: at.as_nanos() as f64 / 1e9,
                 of: label.into(),
                 pmu: group.info.pmu.clone(),
                 core: format!("{}, level {}", group.info.core, group.info.level),
-                ..Row::new(&columns, figures, wall_s)
+                ..StatRow::new(&columns, figures, wall_s)
             }));
         }
         if self.arguments.interval().is_some() && lost_ns > 0 {
@@ -518,7 +519,7 @@ impl Counting<'_> {
     fn begin(&mut self) {
         let (Show::Rows(style), Some(columns)) = (&self.show, &self.columns) else { return };
         if self.table.is_none() && !self.broken {
-            match Table::new(style.clone(), columns.clone(), self.arguments.output.as_deref()) {
+            match StatTable::new(style.clone(), columns.clone(), self.arguments.output.as_deref()) {
                 Ok(table) => self.table = Some(table),
                 Err(error) => {
                     self.broken = true;
@@ -528,7 +529,7 @@ impl Counting<'_> {
         }
     }
 
-    fn write(&mut self, rows: &[Row]) {
+    fn write(&mut self, rows: &[StatRow]) {
         self.begin();
         let Some(table) = self.table.as_mut().filter(|_| !self.broken) else { return };
         if let Err(error) = rows.iter().try_for_each(|row| table.write(row)) {

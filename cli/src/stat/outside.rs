@@ -6,8 +6,8 @@ use super::counted::CountedGroups;
 use super::cpus::online;
 use super::execs::{ExecEvents, ExecsWatch};
 use super::groups::Groups;
-use super::intervals::Recorder;
-use super::ipc::Kind;
+use super::intervals::IntervalRecorder;
+use super::ipc::IpcPmu;
 use super::publisher::{PACE, Publisher};
 use super::tasks::{ALL, Tasks};
 use super::watch::{StopCondition, watch};
@@ -33,7 +33,7 @@ pub struct OutsideGroups {
     family: Option<Family>,
     execs: Option<ExecsWatch>,
     opened: Instant,
-    recorder: Option<Recorder>,
+    recorder: Option<IntervalRecorder>,
     publisher: Option<Publisher>,
 }
 
@@ -46,7 +46,7 @@ impl OutsideGroups {
     pub fn of_whole(
         pid: i32,
         options: &Options,
-        kinds: &[Kind],
+        kinds: &[IpcPmu],
         subtrees: &[u32],
     ) -> Result<OutsideGroups, Error> {
         let groups = CountedGroups::of_command(pid, options, kinds, subtrees)?;
@@ -94,7 +94,7 @@ impl OutsideGroups {
 
     /// Keeps a timeline in intervals of so much; None: as short as they can be read, at first.
     pub fn keep_time(&mut self, interval: Option<Duration>) {
-        self.recorder = Some(Recorder::new(&self.groups, interval));
+        self.recorder = Some(IntervalRecorder::new(&self.groups, interval));
     }
 
     /// Publishes what is counted.
@@ -106,7 +106,13 @@ impl OutsideGroups {
     pub fn pace(&self) -> Option<Duration> {
         let published = self.publisher.as_ref().map(|_| PACE);
         let records = self.tasks.as_ref().map(|_| TAKE_RECORDS);
-        self.recorder.as_ref().map(Recorder::interval).into_iter().chain(published).chain(records).min()
+        self.recorder
+            .as_ref()
+            .map(IntervalRecorder::interval)
+            .into_iter()
+            .chain(published)
+            .chain(records)
+            .min()
     }
 
     /// Sees whether a program has lost its events meanwhile: from then on intervals have room for all that the CPUs may have done.

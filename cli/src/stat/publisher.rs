@@ -6,7 +6,7 @@ use super::figures::by_pmu;
 use super::group::GroupCount;
 use super::group::Reading;
 use super::intervals::{interval, name, parts, series_of};
-use crate::metrics::{Published, Totals};
+use crate::metrics::{CountedTotals, Published};
 use std::time::Duration;
 use topdown_report::timeline::SeriesSubject;
 
@@ -50,6 +50,6 @@ impl Publisher {
             let first = kinds.next()??;
             kinds.try_fold(first, |all, more| Some(all.plus(&more?)))
         });
-        self.to.set(Totals { series, ipc: ipc.map(|ipc| (ipc.instructions, ipc.cycles)) });
+        self.to.set(CountedTotals { series, ipc: ipc.map(|ipc| (ipc.instructions, ipc.cycles)) });
     }
 }

@@ -1,22 +1,22 @@
 //! A command that is counted again and again.
 #![forbid(unsafe_code)]
 
-use super::Counting;
+use super::StatCount;
 use super::ipc::Ipc;
 use super::outside::OutsideGroups;
 use super::spread::{mean, spread};
-use super::table::Row;
+use super::table::StatRow;
 use crate::outcome::Failure;
 use crate::say;
 use crate::sys::{self, End};
 use std::collections::BTreeSet;
 
-impl Counting<'_> {
+impl StatCount<'_> {
     /// Counts the command again and again: each run, then mean and spread.
     pub(super) fn repeatedly(&mut self) -> Result<End, Failure> {
         let options = self.arguments.options(&self.show);
         let kinds = Ipc::kinds(&options);
-        let mut runs: Vec<Vec<Row>> = Vec::new();
+        let mut runs: Vec<Vec<StatRow>> = Vec::new();
         let mut number = 0;
         let end = loop {
             number += 1;
@@ -32,7 +32,7 @@ impl Counting<'_> {
                     let loss = groups.loss(&ran, outlived);
                     let rows = self.read(&mut groups.groups, ran.wall, outlived != Some(false), Some(loss));
                     let rows: Vec<_> =
-                        rows.into_iter().map(|row| Row { of: number.to_string(), ..row }).collect();
+                        rows.into_iter().map(|row| StatRow { of: number.to_string(), ..row }).collect();
                     self.write(&rows);
                     runs.push(rows);
                 }
@@ -67,7 +67,7 @@ impl Counting<'_> {
         for (what, figure) in [("mean", mean as fn(&[f64]) -> Option<f64>), ("spread", spread)] {
             for pmu in &pmus {
                 let rows: Vec<_> = runs.iter().flatten().filter(|row| row.pmu == *pmu).cloned().collect();
-                self.write(&[Row::over(&rows, what, &figure)]);
+                self.write(&[StatRow::over(&rows, what, &figure)]);
             }
         }
         Ok(end)

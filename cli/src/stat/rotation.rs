@@ -5,9 +5,9 @@
 #![forbid(unsafe_code)]
 
 use super::clock::{TaskClock, TimeOf};
-use super::figures::{Figures, by_pmu};
+use super::figures::{StatFigures, by_pmu};
 use super::group::GroupCount;
-use super::group::{Group, GroupTarget, Reading};
+use super::group::{GroupTarget, Reading, StatGroup};
 use super::groups::Groups;
 use super::stretches::{STRETCH, Stretches};
 use super::target::StatTarget;
@@ -99,12 +99,12 @@ impl GroupsInTurns {
     }
 
     /// All groups.
-    pub fn groups(&self) -> impl Iterator<Item = &Group> {
+    pub fn groups(&self) -> impl Iterator<Item = &StatGroup> {
         self.turns.iter().flat_map(|groups| &groups.all)
     }
 
     /// The group that stands for all.
-    pub fn group(&self) -> Option<&Group> {
+    pub fn group(&self) -> Option<&StatGroup> {
         self.turns.iter().rev().flat_map(|groups| &groups.all).next()
     }
 
@@ -170,7 +170,7 @@ impl GroupsInTurns {
         let counted = self.turns[turn].count(at_work, Duration::ZERO);
         let counted: Result<Vec<GroupCount>, Error> = counted.into_iter().collect();
         let Ok(kinds) = counted.as_ref().map_err(Clone::clone).and_then(by_pmu) else { return };
-        for (_, Figures { sum, .. }) in kinds {
+        for (_, StatFigures { sum, .. }) in kinds {
             let nodes = sum.decode_tree().unwrap_or_default();
             self.over.add(turn, &nodes, sum.slots, (sum.time_enabled_ns, sum.time_running_ns));
             if sum.slots > 0 {

@@ -1,7 +1,7 @@
 //! What each row of `topdown stat` is of.
 #![forbid(unsafe_code)]
 
-use super::group::{Group, GroupTarget};
+use super::group::{GroupTarget, StatGroup};
 use std::fs;
 
 /// What rows are of.
@@ -24,7 +24,7 @@ impl RowsPer {
     }
 
     /// Of what a group is, in perf's words.
-    pub fn label(self, group: &Group) -> String {
+    pub fn label(self, group: &StatGroup) -> String {
         let topology = |cpu: u32, what: &str| {
             let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/{what}");
             fs::read_to_string(path).map_or("?".into(), |text| text.trim().to_string())

@@ -21,7 +21,7 @@ fn whole_of(tally: &TurnTally, node: &Node, slots: u64) -> u64 {
 
 /// Of all stretches since the first: how long they were, and the most slots per nanosecond that one of them had.
 #[derive(Clone, Copy, Default)]
-struct Pace {
+struct StretchPace {
     ns: u64,
     most_slots_per_ns: f64,
 }
@@ -37,7 +37,7 @@ pub struct Stretches {
     pub running_ns: u64,
     /// Between two of them, while the threads ran.
     pub gap_ns: u64,
-    pace: Pace,
+    pace: StretchPace,
     /// Nodes, parents before children; each as it was seen first.
     nodes: Vec<(Node, TurnTally)>,
 }

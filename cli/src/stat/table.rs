@@ -1,7 +1,7 @@
 //! Rows of figures: for intervals, cores, threads, runs. As a text, as separated values, or as JSON lines, each written at once.
 #![forbid(unsafe_code)]
 
-use super::figures::Figures;
+use super::figures::StatFigures;
 use serde_json::{Map, Value};
 use std::io::{self, Write};
 use std::path::Path;
@@ -56,7 +56,7 @@ impl Columns {
 
 /// A row.
 #[derive(Clone, Debug, Default)]
-pub struct Row {
+pub struct StatRow {
     pub time: f64,
     pub of: String,
     pub pmu: String,
@@ -74,10 +74,10 @@ pub struct Row {
     pub seconds: f64,
 }
 
-impl Row {
+impl StatRow {
     /// The figures of such a time, in which threads ran, or CPUs were there.
-    pub fn new(columns: &Columns, figures: &Figures, wall_s: f64) -> Row {
-        let Figures { sum, ipc, .. } = figures;
+    pub fn new(columns: &Columns, figures: &StatFigures, wall_s: f64) -> StatRow {
+        let StatFigures { sum, ipc, .. } = figures;
         let nodes = figures.nodes();
         let find = |id: u32| nodes.iter().find(|node| node.id == id && node.measured != 0);
         let error = |level: u32| {
@@ -85,7 +85,7 @@ impl Row {
             far.map(|node| (node.value - node.low).max(node.high - node.value)).reduce(f64::max)
         };
         let (enabled, ran) = (sum.time_enabled_ns as f64, sum.time_running_ns as f64);
-        Row {
+        StatRow {
             slots: sum.slots,
             shares: columns.nodes.iter().map(|(id, _)| find(*id).map(|node| node.value)).collect(),
             error: [error(1), error(2), error(3)],
@@ -94,16 +94,17 @@ impl Row {
             clock_ghz: ipc.filter(|_| ran > 0.0).map(|ipc| ipc.cycles as f64 / ran),
             cpus: (wall_s > 0.0).then(|| enabled / 1e9 / wall_s),
             seconds: wall_s,
-            ..Row::default()
+            ..StatRow::default()
         }
     }
 
     /// The mean of each figure, or its spread: the standard deviation.
-    pub fn over(rows: &[Row], of: &str, figure: &dyn Fn(&[f64]) -> Option<f64>) -> Row {
-        let number =
-            |get: &dyn Fn(&Row) -> Option<f64>| figure(&rows.iter().map(get).collect::<Option<Vec<f64>>>()?);
+    pub fn over(rows: &[StatRow], of: &str, figure: &dyn Fn(&[f64]) -> Option<f64>) -> StatRow {
+        let number = |get: &dyn Fn(&StatRow) -> Option<f64>| {
+            figure(&rows.iter().map(get).collect::<Option<Vec<f64>>>()?)
+        };
         let first = rows.first().cloned().unwrap_or_default();
-        Row {
+        StatRow {
             of: of.into(),
             slots: number(&|row| Some(row.slots as f64)).unwrap_or(0.0) as u64,
             shares: (0..first.shares.len()).map(|k| number(&|row| row.shares[k])).collect(),
@@ -196,7 +197,7 @@ fn round_up(points: f64) -> f64 {
 }
 
 /// Where rows go.
-pub struct Table {
+pub struct StatTable {
     style: Style,
     columns: Columns,
     out: Box<dyn Write>,
@@ -211,7 +212,7 @@ fn object(cells: &[Cell]) -> String {
     Value::Object(all).to_string()
 }
 
-impl Drop for Table {
+impl Drop for StatTable {
     fn drop(&mut self) {
         if self.style == Style::JsonArray {
             let end = if self.begun { "\n]\n" } else { "[]\n" };
@@ -220,25 +221,25 @@ impl Drop for Table {
     }
 }
 
-impl Table {
+impl StatTable {
     /// Into this file, standard output (`-`), or without one standard error.
     ///
     /// # Errors
     /// The file cannot be written; the text names it.
-    pub fn new(style: Style, columns: Columns, output: Option<&Path>) -> io::Result<Table> {
+    pub fn new(style: Style, columns: Columns, output: Option<&Path>) -> io::Result<StatTable> {
         let out: Box<dyn Write> = match output {
             None => Box::new(io::stderr()),
             Some(path) if path == Path::new("-") => Box::new(io::stdout()),
             Some(path) => Box::new(Output::row_by_row(path)?),
         };
-        Ok(Table { style, columns, out, begun: false, has_rows: false })
+        Ok(StatTable { style, columns, out, begun: false, has_rows: false })
     }
 
     /// Writes a row.
     ///
     /// # Errors
     /// The operating system's.
-    pub fn write(&mut self, row: &Row) -> io::Result<()> {
+    pub fn write(&mut self, row: &StatRow) -> io::Result<()> {
         self.put(row, true)
     }
 
@@ -248,13 +249,13 @@ impl Table {
     /// The operating system's.
     pub fn nothing(&mut self, why: &str) -> io::Result<()> {
         if self.style != Style::Text {
-            return self.put(&Row::default(), false);
+            return self.put(&StatRow::default(), false);
         }
         writeln!(self.out, "nothing is measured: {}", clean(why))?;
         self.out.flush()
     }
 
-    fn put(&mut self, row: &Row, values: bool) -> io::Result<()> {
+    fn put(&mut self, row: &StatRow, values: bool) -> io::Result<()> {
         let cells = row.cells(&self.columns);
         let mut lines = String::new();
         match &self.style {
@@ -332,8 +333,8 @@ mod tests {
     fn rows_of_a_json_file_are_one_document() {
         let path = std::env::temp_dir().join(format!("topdown-array-{}", std::process::id()));
         for rows in 0..3 {
-            let mut table = Table::new(Style::JsonArray, Columns::default(), Some(&path)).unwrap();
-            (0..rows).for_each(|_| table.write(&Row::default()).unwrap());
+            let mut table = StatTable::new(Style::JsonArray, Columns::default(), Some(&path)).unwrap();
+            (0..rows).for_each(|_| table.write(&StatRow::default()).unwrap());
             drop(table);
             let document: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
             assert_eq!(document.as_array().map(Vec::len), Some(rows));
@@ -344,8 +345,9 @@ mod tests {
     #[test]
     fn names_with_the_separator_are_quoted_as_values_are() {
         let path = std::env::temp_dir().join(format!("topdown-rows-{}", std::process::id()));
-        let mut table = Table::new(Style::Separated("pc".into()), Columns::default(), Some(&path)).unwrap();
-        table.write(&Row::default()).unwrap();
+        let mut table =
+            StatTable::new(Style::Separated("pc".into()), Columns::default(), Some(&path)).unwrap();
+        table.write(&StatRow::default()).unwrap();
         let rows = std::fs::read_to_string(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         assert_eq!(rows, "slotspcrunningpc\"ipc\"\n0pcpc\n");

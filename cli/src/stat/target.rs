@@ -3,7 +3,7 @@
 
 use super::cpus::online;
 use super::groups::Groups;
-use super::ipc::Kind;
+use super::ipc::IpcPmu;
 use super::rows_per::name_of;
 use crate::sys::{self, Family};
 use std::collections::BTreeSet;
@@ -41,7 +41,7 @@ impl StatTarget {
     ///
     /// # Errors
     /// Those of `td_open`; what is said of one is of which.
-    pub fn open(&self, options: &Options, kinds: &[Kind]) -> Result<Groups, Error> {
+    pub fn open(&self, options: &Options, kinds: &[IpcPmu]) -> Result<Groups, Error> {
         match self {
             StatTarget::Processes(ids) => of_processes(ids, options, kinds),
             StatTarget::Threads(ids) => Groups::of_threads(ids.iter().copied(), options, kinds),
@@ -95,7 +95,7 @@ impl StatTarget {
 
 /// A thread that is started while those before are opened is counted by its parent's group if that was open already; to be sure,
 /// nothing is kept of a try in which the threads were others in the end than in the beginning.
-fn of_processes(ids: &BTreeSet<i32>, options: &Options, kinds: &[Kind]) -> Result<Groups, Error> {
+fn of_processes(ids: &BTreeSet<i32>, options: &Options, kinds: &[IpcPmu]) -> Result<Groups, Error> {
     const TRIES: u32 = 20;
     let threads = || -> Result<BTreeSet<i32>, Error> {
         let mut all = BTreeSet::new();

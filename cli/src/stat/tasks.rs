@@ -2,9 +2,9 @@
 //! thread did after its last record is in no row of its own, but in the rest.
 #![forbid(unsafe_code)]
 
-use super::figures::Figures;
-use super::group::Group;
+use super::figures::StatFigures;
 use super::group::GroupCount;
+use super::group::StatGroup;
 use super::groups::RECORD_SLOTS;
 use super::rows_per::RowsPer;
 use std::collections::{BTreeMap, HashMap};
@@ -187,7 +187,7 @@ pub struct TaskRow<'c> {
     /// The thread's or process's; none: the rest, and all.
     pub id: Option<i32>,
     pub name: String,
-    pub kinds: Vec<(&'c Group, Figures)>,
+    pub kinds: Vec<(&'c StatGroup, StatFigures)>,
 }
 
 impl TaskRow<'_> {
@@ -199,7 +199,7 @@ impl TaskRow<'_> {
 
 /// The kinds of cores: a group of each, and which each group is of.
 struct Kinds<'c> {
-    first: Vec<(&'c Group, Sample)>,
+    first: Vec<(&'c StatGroup, Sample)>,
     of: Vec<usize>,
 }
 
@@ -220,7 +220,7 @@ impl<'c> Kinds<'c> {
         let kinds = self.first.iter().zip(&part.kinds).map(|((group, zero), sum)| {
             // (what was not counted may have been on any kind)
             let time_enabled_ns = sum.time_running_ns + part.uncounted_ns;
-            Ok((*group, Figures::between(zero, &Sample { time_enabled_ns, ..*sum })?))
+            Ok((*group, StatFigures::between(zero, &Sample { time_enabled_ns, ..*sum })?))
         });
         let kinds = kinds.collect::<Result<Vec<_>, Error>>()?;
         Ok(TaskRow { id, name, kinds })

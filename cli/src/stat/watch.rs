@@ -27,19 +27,19 @@ pub enum StopReason {
 
 /// When `tick` is called next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum NextTick {
     /// At the next multiple of this since the start. (Intervals that are over meanwhile are in the next)
     Multiple(Duration),
     /// So long after the start.
     At(Duration),
 }
 
-impl Next {
+impl NextTick {
     /// When that is, so long after the start.
     pub fn after(self, passed: Duration) -> Duration {
         match self {
-            Next::At(at) => at,
-            Next::Multiple(interval) => {
+            NextTick::At(at) => at,
+            NextTick::Multiple(interval) => {
                 let interval_ns = (interval.as_nanos() as u64).max(1);
                 let multiple = passed.as_nanos() as u64 / interval_ns + 1;
                 Duration::from_nanos(multiple.saturating_mul(interval_ns))
@@ -53,7 +53,7 @@ impl Next {
 pub fn watch(
     mut until: StopCondition,
     interval: Option<Duration>,
-    mut tick: impl FnMut(Duration) -> Option<Next>,
+    mut tick: impl FnMut(Duration) -> Option<NextTick>,
 ) -> StopReason {
     let deadline = until.timeout.map(|timeout| until.start + timeout);
     let mut next = interval.map(|interval| until.start + interval);

@@ -11,8 +11,8 @@ use crate::stat::ipc::Ipc;
 use crate::stat::target::{Ending, StatTarget};
 use crate::sys::{self, End, Interrupts};
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use rows::{Order, Source};
-use screen::{Screen, View};
+use rows::{Order, TopGroups};
+use screen::{Screen, ScreenHead};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
@@ -98,7 +98,7 @@ fn others(arguments: &Arguments, options: &Options) -> Result<End, Failure> {
     let ends: Vec<i32> = endings.iter().map(Ending::descriptor).collect();
     let live =
         Live { title: whom.title(), interval: arguments.interval, whom: Some(whom), start: Instant::now() };
-    let mut source = Source::new(groups, !matches!(live.whom, Some(StatTarget::Cpus(_))));
+    let mut source = TopGroups::new(groups, !matches!(live.whom, Some(StatTarget::Cpus(_))));
     live.show(&mut source, ends, Some(&interrupts)).map_err(failed)?;
     Ok(End::Status(0))
 }
@@ -113,9 +113,9 @@ fn command(arguments: &Arguments, options: &Options) -> Result<End, Failure> {
     }
     let kinds = Ipc::kinds(options);
     let words: Vec<_> = arguments.command.iter().map(|word| word.to_string_lossy()).collect();
-    let watch = |pid| Groups::of_command(pid, options, &kinds).map(|groups| Source::new(groups, true));
+    let watch = |pid| Groups::of_command(pid, options, &kinds).map(|groups| TopGroups::new(groups, true));
     let mut broken = None;
-    let attend = |source: &mut Result<Source, _>, pid: i32, start| {
+    let attend = |source: &mut Result<TopGroups, _>, pid: i32, start| {
         let (Ok(source), Ok(process)) = (source, sys::process(pid)) else { return };
         let live = Live { title: words.join(" "), interval: arguments.interval, whom: None, start };
         broken = live.show(source, vec![process.as_raw_fd()], None).err();
@@ -151,13 +151,17 @@ impl Live {
     /// Until a key ends it, or one of the interrupts comes, or all of `ends` have come to theirs.
     fn show(
         mut self,
-        source: &mut Source,
+        source: &mut TopGroups,
         mut ends: Vec<i32>,
         interrupts: Option<&Interrupts>,
     ) -> io::Result<()> {
         let mut screen = Screen::open()?;
-        let mut view =
-            View { title: self.title.clone(), machine: source.machine(), order: Order::Slots, scrolled: 0 };
+        let mut view = ScreenHead {
+            title: self.title.clone(),
+            machine: source.machine(),
+            order: Order::Slots,
+            scrolled: 0,
+        };
         let stdin = io::stdin().as_raw_fd();
         let waits = !ends.is_empty();
         let mut next = Instant::now() + self.length();
@@ -200,7 +204,7 @@ impl Live {
         Duration::from_millis(self.interval)
     }
 
-    fn asks(&mut self, event: &Event, view: &mut View) -> Asks {
+    fn asks(&mut self, event: &Event, view: &mut ScreenHead) -> Asks {
         let Event::Key(KeyEvent { code, modifiers, kind: KeyEventKind::Press, .. }) = event else {
             return if matches!(event, Event::Resize(..)) { Asks::Redraw } else { Asks::Nothing };
         };

@@ -43,14 +43,14 @@ impl Order {
 
 /// A row.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct TopRow {
     pub of: SeriesSubject,
     pub counted: TimelineInterval,
     /// Instructions per cycle.
     pub ipc: Option<f64>,
 }
 
-impl Row {
+impl TopRow {
     /// Shares of the four categories; None: nothing was counted.
     pub fn shares(&self) -> Option<[f64; 4]> {
         let nodes = &self.counted.nodes;
@@ -71,22 +71,22 @@ impl Row {
 }
 
 /// Groups, with their last reading but one and what was counted since.
-pub struct Source {
+pub struct TopGroups {
     groups: CountedGroups,
     /// What is counted may end meanwhile.
     at_work: bool,
     names: Vec<String>,
     last: (Duration, Vec<Reading>),
     looked: Duration,
-    rows: Vec<Row>,
+    rows: Vec<TopRow>,
 }
 
-impl Source {
-    pub fn new(groups: Groups, at_work: bool) -> Source {
+impl TopGroups {
+    pub fn new(groups: Groups, at_work: bool) -> TopGroups {
         let groups = CountedGroups::from(groups);
         let names = groups.all.iter().map(name).collect();
         let last = (Duration::ZERO, groups.last());
-        Source { groups, at_work, names, last, looked: Duration::ZERO, rows: Vec::new() }
+        TopGroups { groups, at_work, names, last, looked: Duration::ZERO, rows: Vec::new() }
     }
 
     /// With what it is counted.
@@ -112,10 +112,10 @@ impl Source {
             let first = ipcs.next().flatten();
             let ipc = first.and_then(|first| ipcs.try_fold(first, |all, more| Some(all.plus(&more?))));
             let counted = interval(&counted, None, 0, (since, at))?;
-            Some(Row { of, counted, ipc: ipc.and_then(|ipc| ipc.ipc()) })
+            Some(TopRow { of, counted, ipc: ipc.and_then(|ipc| ipc.ipc()) })
         };
         let parts = parts(&self.groups);
-        let mut rows: Vec<Row> = row(SeriesSubject::Whole, &|_| true).into_iter().collect();
+        let mut rows: Vec<TopRow> = row(SeriesSubject::Whole, &|_| true).into_iter().collect();
         for part in parts.iter().filter(|_| parts.len() > 1) {
             rows.extend(row(series_of(&self.groups, part, &self.names), &|of| of == *part));
         }
@@ -130,7 +130,7 @@ impl Source {
     }
 
     /// The whole first.
-    pub fn rows(&mut self, order: Order) -> &[Row] {
+    pub fn rows(&mut self, order: Order) -> &[TopRow] {
         if let Some((_, parts)) = self.rows.split_first_mut() {
             match order {
                 Order::Slots => parts.sort_by_key(|row| std::cmp::Reverse(row.counted.slots)),

@@ -1,7 +1,7 @@
 //! The terminal: taken over, drawn on, and given back however it ends.
 #![forbid(unsafe_code)]
 
-use super::rows::{Order, Row};
+use super::rows::{Order, TopRow};
 use crossterm::style::{Attribute, Color, ResetColor, SetAttribute, SetBackgroundColor};
 use crossterm::terminal::{
     self, Clear, ClearType, DisableLineWrap, EnableLineWrap, EnterAlternateScreen, LeaveAlternateScreen,
@@ -16,7 +16,7 @@ use topdown_report::clean;
 use topdown_report::timeline::SeriesSubject;
 
 /// What is on it besides rows.
-pub struct View {
+pub struct ScreenHead {
     pub title: String,
     pub machine: String,
     pub order: Order,
@@ -67,7 +67,7 @@ impl Screen {
     ///
     /// # Errors
     /// The operating system's.
-    pub fn draw(&mut self, view: &View, rows: &[Row], interval: Duration) -> io::Result<()> {
+    pub fn draw(&mut self, view: &ScreenHead, rows: &[TopRow], interval: Duration) -> io::Result<()> {
         let (columns, lines) = terminal::size()?;
         let lines = page(view, rows, interval, (columns.into(), lines.into()), self.colours);
         let mut out = io::stdout().lock();
@@ -97,8 +97,8 @@ fn give_back() {
 
 /// The lines of a terminal of so many columns and lines.
 fn page(
-    view: &View,
-    rows: &[Row],
+    view: &ScreenHead,
+    rows: &[TopRow],
     interval: Duration,
     (columns, lines): (usize, usize),
     colours: bool,
@@ -157,7 +157,7 @@ fn block(colour: Color, letter: char, width: usize, colours: bool) -> String {
     }
 }
 
-fn line(row: &Row, columns: usize, colours: bool) -> String {
+fn line(row: &TopRow, columns: usize, colours: bool) -> String {
     let counted = &row.counted;
     let percent = |share: Option<f64>| share.map_or("-".into(), |share| format!("{:.1}", 100.0 * share));
     let number = |number: Option<f64>| number.map_or("-".into(), |number| format!("{number:.2}"));
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn a_page_fits_the_terminal() {
         let view =
-            View { title: "x".repeat(300), machine: "y".repeat(300), order: Order::Slots, scrolled: 7 };
+            ScreenHead { title: "x".repeat(300), machine: "y".repeat(300), order: Order::Slots, scrolled: 7 };
         for size in [(80, 24), (20, 5), (1, 1), (200, 60)] {
             let page = page(&view, &[], Duration::from_secs(1), size, false);
             assert!(
