@@ -108,17 +108,17 @@ fn annotate(functions: &[AtomicPtr<()>; 2]) {
 }
 
 /// The library is at work, no signal handler runs in the thread, and the thread is not cancelled.
-pub struct Alone {
+pub struct WorkGuard {
     _work: AtWork,
     _blocked: NeverCancelled,
 }
 
-impl Alone {
+impl WorkGuard {
     /// The library is so at work from now on.
     #[allow(clippy::new_without_default)] // it does something
     #[inline]
-    pub fn new() -> Alone {
+    pub fn new() -> WorkGuard {
         let blocked = NeverCancelled::new();
-        Alone { _work: AtWork::new(), _blocked: blocked }
+        WorkGuard { _work: AtWork::new(), _blocked: blocked }
     }
 }

@@ -1,6 +1,6 @@
 //! The process ends, or becomes another program: what there is left to know of it, and the report.
 
-use crate::at_work::{Alone, AtWork};
+use crate::at_work::{AtWork, WorkGuard};
 use crate::engine::ThreadState;
 use crate::process::{MeasuredProcess, MeasuredThread};
 use crate::tables::put;
@@ -15,7 +15,7 @@ const MESSAGE: usize = 1 << 14;
 /// The process is about to become another program, or to abort: what there is to know of this thread.
 pub fn update(execs: bool) {
     let Some(process) = MeasuredProcess::here() else { return };
-    let _alone = Alone::new();
+    let _alone = WorkGuard::new();
     if let Some(thread) = ThreadState::current() {
         thread.groups.update();
     }
@@ -72,7 +72,7 @@ pub fn finish() {
         return wait_for_the_first();
     }
     let _first = First::new();
-    let alone = Alone::new();
+    let alone = WorkGuard::new();
     let guard = stack::lock();
     stack::call(&guard, || {
         for MeasuredThread { thread, .. } in process.threads().live.iter() {

@@ -5,7 +5,7 @@
 //! Names are read from the files of all that is loaded before the program begins, so that the decision allocates
 //! nothing (it may be malloc that is looked at), but for libraries that come later.
 
-use crate::at_work::Alone;
+use crate::at_work::WorkGuard;
 use crate::hooks::elf::{self, Object};
 use crate::hooks::patterns;
 use crate::hooks::variable;
@@ -37,9 +37,9 @@ static TABLE: [Decision; PLACES] =
 static UNWANTED: u8 = 0;
 /// Whether any function is wanted.
 static ACTIVE: AtomicBool = AtomicBool::new(false);
-static NAMES: OnceLock<Names> = OnceLock::new();
+static NAMES: OnceLock<WantedNames> = OnceLock::new();
 /// Names of functions in what was loaded later.
-static LATER: Mutex<Vec<Functions>> = Mutex::new(Vec::new());
+static LATER: Mutex<Vec<ObjectFunctions>> = Mutex::new(Vec::new());
 
 thread_local! {
     /// This thread decides, so what is called meanwhile is its own work.
@@ -47,13 +47,13 @@ thread_local! {
 }
 
 /// What is wanted, and the functions of that kind in all that was loaded when the program began.
-struct Names {
+struct WantedNames {
     globs: Vec<CString>,
-    objects: Vec<Functions>,
+    objects: Vec<ObjectFunctions>,
 }
 
 /// Functions of an object that are wanted, by their addresses.
-struct Functions {
+struct ObjectFunctions {
     object: Object,
     functions: Vec<(usize, CString)>,
 }
@@ -68,8 +68,8 @@ pub fn start() {
         say::say("TOPDOWN_FUNCTIONS: no memory to look for them: none is measured");
         return;
     };
-    let objects = objects.into_iter().map(|object| Functions::of(object, &globs)).collect();
-    if NAMES.set(Names { globs, objects }).is_ok() {
+    let objects = objects.into_iter().map(|object| ObjectFunctions::of(object, &globs)).collect();
+    if NAMES.set(WantedNames { globs, objects }).is_ok() {
         ACTIVE.store(true, Release);
     }
 }
@@ -79,7 +79,7 @@ pub fn stop() {
     ACTIVE.store(false, Release);
 }
 
-impl Names {
+impl WantedNames {
     /// The function's name, if it is wanted; it stays, as the region may be called by it. Nothing, if that cannot be
     /// said now.
     fn wanted(&self, function: usize) -> Option<Option<*const c_char>> {
@@ -90,17 +90,17 @@ impl Names {
         let mut later = LATER.try_lock().ok()?;
         if !later.iter().any(|f| f.object.has_code_at(function)) {
             let object = elf::loaded()?.into_iter().find(|object| object.has_code_at(function))?;
-            later.push(Functions::of(object, &self.globs));
+            later.push(ObjectFunctions::of(object, &self.globs));
         }
         later.iter().find(|f| f.object.has_code_at(function)).map(|functions| functions.name(function))
     }
 }
 
-impl Functions {
+impl ObjectFunctions {
     /// Reads the object's file; if that cannot be, nothing is wanted.
-    fn of(object: Object, globs: &[CString]) -> Functions {
-        let functions = Functions::read(&object, globs).unwrap_or_default();
-        Functions { object, functions }
+    fn of(object: Object, globs: &[CString]) -> ObjectFunctions {
+        let functions = ObjectFunctions::read(&object, globs).unwrap_or_default();
+        ObjectFunctions { object, functions }
     }
 
     fn read(object: &Object, globs: &[CString]) -> Option<Vec<(usize, CString)>> {
@@ -194,7 +194,7 @@ fn probe_further(function: usize) -> Option<*const c_char> {
 cancelled_later! {
 /// The function's name or `UNWANTED`; NULL if that cannot be said now.
 unsafe extern "C" fn decide(function: usize) -> *mut c_char {
-    let _alone = Alone::new(); // (who left by siglongjmp would leave names locked)
+    let _alone = WorkGuard::new(); // (who left by siglongjmp would leave names locked)
     if DECIDES.replace(true) {
         return ptr::null_mut();
     }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// What a function means to us.
 #[derive(Clone, Copy)]
-enum Means {
+enum ProcessEffect {
     /// The process ends.
     End,
     /// Another program takes its place, if that works.
@@ -50,9 +50,9 @@ macro_rules! pass {
 /// Functions that keep their arguments, whatever these are: registers are saved, `before` says where to go on.
 macro_rules! pass_through {
     ($($number:literal $name:literal $means:ident,)*) => {
-        const FUNCTIONS: &[(&CStr, Means)] = &[
+        const FUNCTIONS: &[(&CStr, ProcessEffect)] = &[
             $((match CStr::from_bytes_with_nul(concat!($name, "\0").as_bytes()) { Ok(name) => name, Err(_) => panic!() },
-               Means::$means),)*
+               ProcessEffect::$means),)*
         ];
         $(std::arch::global_asm!(
             concat!(".globl ", $name),
@@ -143,14 +143,14 @@ unsafe extern "C" fn before(number: u32, a: usize, b: usize, c: usize, d: usize)
     let _work = AtWork::new();
     let (name, means) = FUNCTIONS[number as usize];
     match means {
-        Means::End => end::finish(),
-        Means::Exec => {
+        ProcessEffect::End => end::finish(),
+        ProcessEffect::Exec => {
             end::update(true);
             elsewhere::leave_out();
         }
-        Means::Perhaps => end::update(false),
-        Means::Prctl => sandbox::prctl([a, b, c]),
-        Means::Syscall => sandbox::syscall([a, b, c, d]),
+        ProcessEffect::Perhaps => end::update(false),
+        ProcessEffect::Prctl => sandbox::prctl([a, b, c]),
+        ProcessEffect::Syscall => sandbox::syscall([a, b, c, d]),
     }
     real(name, &REAL[number as usize])
 }

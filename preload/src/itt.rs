@@ -84,7 +84,7 @@ static PAUSED: AtomicBool = AtomicBool::new(false);
 
 /// What a region is to the API: only a thing of its own kind ends it.
 #[derive(Clone, Copy)]
-enum Kind {
+enum IttKind {
     Task = 1,
     OverlappedTask,
     Region,
@@ -93,7 +93,7 @@ enum Kind {
 }
 
 /// Two regions with one key are as unlikely as two equal random numbers of 64 bits.
-fn key(kind: Kind, of: usize, Id([a, b, c]): Id) -> overlap::Key {
+fn key(kind: IttKind, of: usize, Id([a, b, c]): Id) -> overlap::RegionKey {
     [kind as u64, of as u64, a, b, c].into_iter().fold(0, mix)
 }
 
@@ -101,7 +101,7 @@ fn key(kind: Kind, of: usize, Id([a, b, c]): Id) -> overlap::Key {
 ///
 /// # Safety
 /// `name` is NULL or a C string that stays.
-unsafe fn begin(key: overlap::Key, name: *const c_char) -> c_int {
+unsafe fn begin(key: overlap::RegionKey, name: *const c_char) -> c_int {
     let measured = !name.is_null() && !PAUSED.load(Ordering::Relaxed);
     // SAFETY: the caller's word.
     overlap::begin_within(key, measured.then(|| unsafe { CStr::from_ptr(name) }))
@@ -178,15 +178,15 @@ with_clock! {
 ///
 /// # Safety
 /// `id` is NULL or an id.
-unsafe fn frame(domain: *const Domain, id: *const Id) -> overlap::Key {
+unsafe fn frame(domain: *const Domain, id: *const Id) -> overlap::RegionKey {
     // SAFETY: the caller's word.
-    key(Kind::Frame, domain as usize, unsafe { id.as_ref() }.copied().unwrap_or(NO_ID))
+    key(IttKind::Frame, domain as usize, unsafe { id.as_ref() }.copied().unwrap_or(NO_ID))
 }
 
 /// The name of an event and its key.
-fn known_event(event: c_int) -> Option<(overlap::Key, &'static CString)> {
+fn known_event(event: c_int) -> Option<(overlap::RegionKey, &'static CString)> {
     let name = EVENTS.at(usize::try_from(event).ok()?.checked_sub(1)?)?;
-    Some((key(Kind::Event, event as usize, NO_ID), name))
+    Some((key(IttKind::Event, event as usize, NO_ID), name))
 }
 
 cancelled_later! {
@@ -225,17 +225,17 @@ unsafe extern "C" fn string_handle_create(text: *const c_char) -> *mut StringHan
 
 unsafe extern "C" fn task_begin(domain: *const Domain, _id: Id, _parent: Id, name: *const StringHandle) {
     // SAFETY: the API's promise; handles stay.
-    unsafe { begin(key(Kind::Task, domain as usize, NO_ID), text(name)) };
+    unsafe { begin(key(IttKind::Task, domain as usize, NO_ID), text(name)) };
 }
 
 unsafe extern "C" fn task_begin_fn(domain: *const Domain, _id: Id, _parent: Id, function: *const c_void) {
     let name = function_name(function).map_or(null_mut(), |name| name.as_ptr().cast_mut());
     // SAFETY: names of functions stay.
-    unsafe { begin(key(Kind::Task, domain as usize, NO_ID), name) };
+    unsafe { begin(key(IttKind::Task, domain as usize, NO_ID), name) };
 }
 
 unsafe extern "C" fn task_end(domain: *const Domain) {
-    overlap::end(key(Kind::Task, domain as usize, NO_ID));
+    overlap::end(key(IttKind::Task, domain as usize, NO_ID));
 }
 
 unsafe extern "C" fn task_begin_overlapped(
@@ -245,20 +245,20 @@ unsafe extern "C" fn task_begin_overlapped(
     name: *const StringHandle,
 ) {
     // SAFETY: the API's promise; handles stay.
-    unsafe { begin(key(Kind::OverlappedTask, domain as usize, id), text(name)) };
+    unsafe { begin(key(IttKind::OverlappedTask, domain as usize, id), text(name)) };
 }
 
 unsafe extern "C" fn task_end_overlapped(domain: *const Domain, id: Id) {
-    overlap::end(key(Kind::OverlappedTask, domain as usize, id));
+    overlap::end(key(IttKind::OverlappedTask, domain as usize, id));
 }
 
 unsafe extern "C" fn region_begin(domain: *const Domain, id: Id, _parent: Id, name: *const StringHandle) {
     // SAFETY: the API's promise; handles stay.
-    unsafe { begin(key(Kind::Region, domain as usize, id), text(name)) };
+    unsafe { begin(key(IttKind::Region, domain as usize, id), text(name)) };
 }
 
 unsafe extern "C" fn region_end(domain: *const Domain, id: Id) {
-    overlap::end(key(Kind::Region, domain as usize, id));
+    overlap::end(key(IttKind::Region, domain as usize, id));
 }
 
 unsafe extern "C" fn frame_begin(domain: *const Domain, id: *const Id) {
@@ -354,36 +354,36 @@ unsafe extern "C" fn api_version() -> *const c_char {
 }
 
 /// A function that the static part's table is given the address of.
-struct Function(*const c_void);
+struct IttFunction(*const c_void);
 // SAFETY: code.
-unsafe impl Sync for Function {}
+unsafe impl Sync for IttFunction {}
 
-static FUNCTIONS: [(&CStr, Function); 25] = [
-    (c"__itt_domain_create", Function(domain_create as *const c_void)),
-    (c"__itt_string_handle_create", Function(string_handle_create as *const c_void)),
-    (c"__itt_task_begin", Function(task_begin as *const c_void)),
-    (c"__itt_task_begin_fn", Function(task_begin_fn as *const c_void)),
-    (c"__itt_task_end", Function(task_end as *const c_void)),
-    (c"__itt_task_begin_ex", Function(task_begin_ex as *const c_void)),
-    (c"__itt_task_begin_fn_ex", Function(task_begin_fn_ex as *const c_void)),
-    (c"__itt_task_end_ex", Function(task_end_ex as *const c_void)),
-    (c"__itt_task_begin_overlapped", Function(task_begin_overlapped as *const c_void)),
-    (c"__itt_task_end_overlapped", Function(task_end_overlapped as *const c_void)),
-    (c"__itt_task_begin_overlapped_ex", Function(task_begin_overlapped_ex as *const c_void)),
-    (c"__itt_task_end_overlapped_ex", Function(task_end_overlapped_ex as *const c_void)),
-    (c"__itt_region_begin", Function(region_begin as *const c_void)),
-    (c"__itt_region_end", Function(region_end as *const c_void)),
-    (c"__itt_frame_begin_v3", Function(frame_begin as *const c_void)),
-    (c"__itt_frame_end_v3", Function(frame_end as *const c_void)),
-    (c"__itt_event_create", Function(event_create as *const c_void)),
-    (c"__itt_event_start", Function(event_start as *const c_void)),
-    (c"__itt_event_end", Function(event_end as *const c_void)),
-    (c"__itt_pause", Function(pause as *const c_void)),
-    (c"__itt_resume", Function(resume as *const c_void)),
-    (c"__itt_pause_scoped", Function(pause_scoped as *const c_void)),
-    (c"__itt_resume_scoped", Function(resume_scoped as *const c_void)),
-    (c"__itt_clock_domain_create", Function(clock_domain_create as *const c_void)),
-    (c"__itt_api_version", Function(api_version as *const c_void)),
+static FUNCTIONS: [(&CStr, IttFunction); 25] = [
+    (c"__itt_domain_create", IttFunction(domain_create as *const c_void)),
+    (c"__itt_string_handle_create", IttFunction(string_handle_create as *const c_void)),
+    (c"__itt_task_begin", IttFunction(task_begin as *const c_void)),
+    (c"__itt_task_begin_fn", IttFunction(task_begin_fn as *const c_void)),
+    (c"__itt_task_end", IttFunction(task_end as *const c_void)),
+    (c"__itt_task_begin_ex", IttFunction(task_begin_ex as *const c_void)),
+    (c"__itt_task_begin_fn_ex", IttFunction(task_begin_fn_ex as *const c_void)),
+    (c"__itt_task_end_ex", IttFunction(task_end_ex as *const c_void)),
+    (c"__itt_task_begin_overlapped", IttFunction(task_begin_overlapped as *const c_void)),
+    (c"__itt_task_end_overlapped", IttFunction(task_end_overlapped as *const c_void)),
+    (c"__itt_task_begin_overlapped_ex", IttFunction(task_begin_overlapped_ex as *const c_void)),
+    (c"__itt_task_end_overlapped_ex", IttFunction(task_end_overlapped_ex as *const c_void)),
+    (c"__itt_region_begin", IttFunction(region_begin as *const c_void)),
+    (c"__itt_region_end", IttFunction(region_end as *const c_void)),
+    (c"__itt_frame_begin_v3", IttFunction(frame_begin as *const c_void)),
+    (c"__itt_frame_end_v3", IttFunction(frame_end as *const c_void)),
+    (c"__itt_event_create", IttFunction(event_create as *const c_void)),
+    (c"__itt_event_start", IttFunction(event_start as *const c_void)),
+    (c"__itt_event_end", IttFunction(event_end as *const c_void)),
+    (c"__itt_pause", IttFunction(pause as *const c_void)),
+    (c"__itt_resume", IttFunction(resume as *const c_void)),
+    (c"__itt_pause_scoped", IttFunction(pause_scoped as *const c_void)),
+    (c"__itt_resume_scoped", IttFunction(resume_scoped as *const c_void)),
+    (c"__itt_clock_domain_create", IttFunction(clock_domain_create as *const c_void)),
+    (c"__itt_api_version", IttFunction(api_version as *const c_void)),
 ];
 
 /// The static part calls this once, holding its lock, after it has loaded this library. It asks for groups of functions,

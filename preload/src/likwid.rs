@@ -14,14 +14,14 @@ static TAGS: Interner<CString> = Interner::new();
 ///
 /// # Safety
 /// `tag` is NULL or a C string.
-unsafe fn known(tag: *const c_char) -> Result<(overlap::Key, &'static CStr), c_int> {
+unsafe fn known(tag: *const c_char) -> Result<(overlap::RegionKey, &'static CStr), c_int> {
     if tag.is_null() {
         return Err(-libc::EINVAL);
     }
     // SAFETY: the caller's word.
     let tag = unsafe { CStr::from_ptr(tag) };
     let (_, name) = TAGS.find(tag.to_bytes(), || tag.to_owned()).ok_or(-libc::ENOSPC)?;
-    Ok((name.as_ptr() as overlap::Key, name))
+    Ok((name.as_ptr() as overlap::RegionKey, name))
 }
 
 /// Nothing is left to be set up.

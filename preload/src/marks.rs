@@ -1,18 +1,17 @@
 //! topdown_region.h looks for this library's functions through weak symbols, which some linkers (mold) settle in a program's file: there
 //! are none. So whatever uses the header has two pointers to them, too, which are filled in here, and a note that says where they are.
 
+use crate::engine::empty::MarkFunction;
 use crate::{td_region_begin, td_region_end};
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
 use std::ptr::{null_mut, slice_from_raw_parts};
 
-type Mark = unsafe extern "C-unwind" fn(*const c_char) -> c_int;
-
 /// `struct td_region_functions` of topdown_region.h.
 #[repr(C)]
-struct Functions {
-    begin: Mark,
-    end: Mark,
+struct MarkFunctions {
+    begin: MarkFunction,
+    end: MarkFunction,
 }
 
 /// The note's head: lengths of its name and of what it says, its type, and its name.
@@ -46,10 +45,10 @@ unsafe extern "C" fn object(info: *mut libc::dl_phdr_info, _: usize, _: *mut c_v
                 let at = place.wrapping_add_signed(i32::from_ne_bytes(*found) as isize);
                 if writable
                     .clone()
-                    .any(|one| range(one).contains(&at) && range(one).end - at >= size_of::<Functions>())
+                    .any(|one| range(one).contains(&at) && range(one).end - at >= size_of::<MarkFunctions>())
                 {
-                    (at as *mut Functions)
-                        .write_volatile(Functions { begin: td_region_begin, end: td_region_end });
+                    (at as *mut MarkFunctions)
+                        .write_volatile(MarkFunctions { begin: td_region_begin, end: td_region_end });
                 }
             }
         }
@@ -57,4 +56,4 @@ unsafe extern "C" fn object(info: *mut libc::dl_phdr_info, _: usize, _: *mut c_v
     0
 }
 
-const _: () = assert!(offset_of!(Functions, end) == 8);
+const _: () = assert!(offset_of!(MarkFunctions, end) == 8);

@@ -3,7 +3,7 @@
 //! When one ends that has others within it, those end first and begin again after it: none of their slots is lost, and
 //! none is counted twice; each piece of them is an execution.
 
-use crate::at_work::Alone;
+use crate::at_work::WorkGuard;
 use crate::{memory, regions};
 use std::cell::Cell;
 use std::ffi::{CStr, c_int, c_void};
@@ -14,11 +14,11 @@ use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 const DEPTH: usize = 64;
 
 /// Which region is meant, as the API in question tells them apart.
-pub type Key = u64;
+pub type RegionKey = u64;
 
 #[derive(Clone, Copy)]
 struct Open {
-    key: Key,
+    key: RegionKey,
     /// None: not measured, but its end will come.
     name: Option<&'static CStr>,
     /// Address on the stack of the call that began it.
@@ -43,7 +43,7 @@ thread_local! {
 static KEY: AtomicU64 = AtomicU64::new(0);
 
 unsafe extern "C" fn free(stack: *mut c_void) {
-    let _alone = Alone::new();
+    let _alone = WorkGuard::new();
     STACK.set(null_mut());
     // SAFETY: the thread's own, made by `own`, and no call of this thread is at it.
     drop(unsafe { Box::from_raw(stack.cast::<Stack>()) });
@@ -52,7 +52,7 @@ unsafe extern "C" fn free(stack: *mut c_void) {
 /// The thread's stack, made if there is none. NULL: there is no memory.
 #[cold]
 fn own() -> *mut Stack {
-    let _alone = Alone::new(); // (a signal handler may have been first)
+    let _alone = WorkGuard::new(); // (a signal handler may have been first)
     if STACK.get().is_null() && memory::secure(size_of::<Stack>()) {
         let open = [const { Cell::new(Open { key: 0, name: None, stack: 0 }) }; DEPTH];
         let stack = Box::into_raw(Box::new(Stack { depth: Cell::new(0), over: Cell::new(0), open }));
@@ -89,7 +89,7 @@ fn with<T>(work: impl FnOnce(&Stack) -> T) -> Option<T> {
 }
 
 impl Stack {
-    fn begin(&self, key: Key, name: Option<&'static CStr>, stack: usize) -> c_int {
+    fn begin(&self, key: RegionKey, name: Option<&'static CStr>, stack: usize) -> c_int {
         let depth = self.depth.get();
         if depth == DEPTH {
             self.over.set(self.over.get() + 1);
@@ -136,13 +136,13 @@ impl Stack {
 
 /// A region begins in this thread. Returns as `regions::begin`; -ENOSPC: too many are open; -ENOMEM: there is no
 /// memory.
-pub fn begin(key: Key, name: Option<&'static CStr>) -> c_int {
+pub fn begin(key: RegionKey, name: Option<&'static CStr>) -> c_int {
     with(|stack| stack.begin(key, name, 0)).unwrap_or(-libc::ENOMEM)
 }
 
 /// As `begin`, of an API in which regions of one key may be within each other: a region of this key and name that is open, and was not
 /// begun further up the stack, has lost its end. That one does not count, and the later one does.
-pub fn begin_within(key: Key, name: Option<&'static CStr>) -> c_int {
+pub fn begin_within(key: RegionKey, name: Option<&'static CStr>) -> c_int {
     let here = std::hint::black_box(0_u8);
     let here = (&raw const here).addr();
     with(|stack| {
@@ -157,7 +157,7 @@ pub fn begin_within(key: Key, name: Option<&'static CStr>) -> c_int {
 }
 
 /// The innermost region of this key ends. Returns as `regions::end`, or -ENOSPC as `begin` did; None: there is none.
-pub fn end(key: Key) -> Option<c_int> {
+pub fn end(key: RegionKey) -> Option<c_int> {
     with(|stack| {
         if let Some(fewer) = stack.over.get().checked_sub(1) {
             // Most likely this is the one that found no place.
@@ -170,7 +170,7 @@ pub fn end(key: Key) -> Option<c_int> {
 }
 
 /// As `end`, but the execution does not count.
-pub fn abandon(key: Key) {
+pub fn abandon(key: RegionKey) {
     with(|stack| {
         if stack.over.get() > 0 {
             return;
@@ -188,8 +188,8 @@ mod tests {
     /// In no measured process: what is open is all that there is.
     #[test]
     fn more_than_there_is_room_for_lose_their_ends_and_begin_again() {
-        const MANY: Key = DEPTH as Key + 6;
-        let is_full = |key| key >= DEPTH as Key;
+        const MANY: RegionKey = DEPTH as RegionKey + 6;
+        let is_full = |key| key >= DEPTH as RegionKey;
         for again in [false, true] {
             for key in 0..MANY {
                 let code = begin_within(key, None);

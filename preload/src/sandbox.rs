@@ -1,7 +1,7 @@
 //! Seccomp: a program may forbid itself the system calls that this library makes, and be killed for them. It is then measured up to
 //! that moment.
 
-use crate::at_work::Alone;
+use crate::at_work::WorkGuard;
 use crate::engine::{GONE, ThreadState};
 use crate::process::MeasuredProcess;
 use crate::tables::put;
@@ -187,7 +187,7 @@ fn is_deadly(filter: usize) -> bool {
     match unsafe { copy(filter, &raw mut program, 1) } {
         Copied::All if program.len == 0 || usize::from(program.len) > MOST_STEPS || !may_filter() => false,
         Copied::All => {
-            let _alone = Alone::new();
+            let _alone = WorkGuard::new();
             stack::call(&stack::lock(), || {
                 let mut steps = [libc::sock_filter { code: 0, jt: 0, jf: 0, k: 0 }; MOST_STEPS];
                 let steps = &mut steps[..program.len.into()];

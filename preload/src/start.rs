@@ -1,6 +1,6 @@
 //! Before main: whether the process is to be measured.
 
-use crate::at_work::Alone;
+use crate::at_work::WorkGuard;
 use crate::begin::begin_process;
 use crate::engine::ThreadState;
 use crate::output::Destination;
@@ -27,7 +27,7 @@ pub fn start() -> bool {
         say::say("nothing is measured: no memory");
         return false;
     };
-    let alone = Alone::new();
+    let alone = WorkGuard::new();
     let begun = stack::call(&guard, begin);
     drop((guard, alone));
     if !begun {

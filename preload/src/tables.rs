@@ -3,7 +3,7 @@
 //! Mapped shared, so what is stored is in the file whatever becomes of the process; the descriptor is closed again at
 //! once. Room is allocated before it is mapped: a full disk refuses records, it does not raise SIGBUS.
 
-use crate::at_work::Alone;
+use crate::at_work::WorkGuard;
 use crate::memory::page;
 use crate::record::OwnRecord;
 use std::ffi::CStr;
@@ -151,7 +151,7 @@ impl TableFile {
         let chunk = self.chunks.get((number / CHUNK) as usize)?;
         let mut records = chunk.load(Ordering::Acquire);
         if records.is_null() {
-            let _alone = Alone::new();
+            let _alone = WorkGuard::new();
             let _growing = self.growing.lock().ok()?;
             records = chunk.load(Ordering::Acquire);
             if records.is_null() {

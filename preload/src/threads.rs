@@ -1,8 +1,8 @@
 //! Threads: measured from their start, or from their first region, to their end.
 
-use crate::at_work::Alone;
+use crate::at_work::WorkGuard;
 use crate::descriptors::with_high_descriptors;
-use crate::engine::{GONE, Handle, ThreadState, life, rotate};
+use crate::engine::{GONE, ThreadHandle, ThreadState, life, rotate};
 use crate::process::{MeasuredProcess, MeasuredThread};
 use crate::tables::put;
 use crate::{memory, private, stack};
@@ -48,7 +48,7 @@ pub fn measure() {
         ThreadState::set_current(GONE);
         return;
     }
-    let _alone = Alone::new();
+    let _alone = WorkGuard::new();
     let guard = stack::lock();
     if stack::call(&guard, || begin_thread(process, &[])).is_err() {
         process.tables.refuse();
@@ -60,7 +60,7 @@ pub fn measure() {
 #[cold]
 pub fn miss(name: &CStr) {
     let Some(process) = MeasuredProcess::here().filter(|process| !process.has_ended()) else { return };
-    let _alone = Alone::new();
+    let _alone = WorkGuard::new();
     let threads = process.threads();
     // (states that are listed are nobody's as long as the list is locked)
     match threads.ended.iter().rfind(|ended| ended.was_of_this_thread()) {
@@ -79,7 +79,7 @@ pub fn begin_thread(
     if !memory::secure(THREAD * process.groups.len().max(1)) || !process.threads().has_room() {
         return Err(no_memory());
     }
-    let Opened { td, others, refused } = open_handles(process)?;
+    let ThreadHandles { td, others, refused } = open_handles(process)?;
     let mut name = [0_u8; 17];
     // SAFETY: PR_GET_NAME writes 16 bytes at most.
     unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
@@ -88,7 +88,7 @@ pub fn begin_thread(
     let cores: Vec<_> = all().map(core_of).collect::<Result<_, _>>()?;
     let no_room = || topdown::Error::new(-libc::ENOSPC, "no memory, or no room in the table file");
     // SAFETY: they are in the list of threads that live until this one ends.
-    let handles = || all().map(|td| unsafe { Handle::new(td) });
+    let handles = || all().map(|td| unsafe { ThreadHandle::new(td) });
     let thread = match go_on(process, handles(), name, &cores) {
         Some(thread) => thread,
         None => {
@@ -112,7 +112,7 @@ pub fn begin_thread(
 }
 
 /// A thread's handles: the one that is on, and others that take turns with it.
-struct Opened {
+struct ThreadHandles {
     td: Box<TopDown>,
     others: Vec<TopDown>,
     /// Why one that was to take turns is not there.
@@ -120,12 +120,12 @@ struct Opened {
 }
 
 /// Opens those of the calling thread. Each is proved alone, as it will be on the counters.
-fn open_handles(process: &MeasuredProcess) -> Result<Opened, topdown::Error> {
+fn open_handles(process: &MeasuredProcess) -> Result<ThreadHandles, topdown::Error> {
     let open = |options: Options| {
         with_high_descriptors(|descriptors_from| TopDown::open(&Options { descriptors_from, ..options }))
     };
     if process.groups.is_empty() {
-        return Ok(Opened { td: Box::new(open(process.options)?), others: Vec::new(), refused: None });
+        return Ok(ThreadHandles { td: Box::new(open(process.options)?), others: Vec::new(), refused: None });
     }
     let (mut all, mut refused) = (Vec::with_capacity(process.groups.len()), None);
     for subtree in &process.groups {
@@ -140,10 +140,12 @@ fn open_handles(process: &MeasuredProcess) -> Result<Opened, topdown::Error> {
     match (all.next(), refused) {
         (Some(td), refused) => {
             td.switch(true)?;
-            Ok(Opened { td: Box::new(td), others: all.collect(), refused })
+            Ok(ThreadHandles { td: Box::new(td), others: all.collect(), refused })
         }
         // (what one group holds is better than nothing)
-        (None, refused) => Ok(Opened { td: Box::new(open(process.options)?), others: Vec::new(), refused }),
+        (None, refused) => {
+            Ok(ThreadHandles { td: Box::new(open(process.options)?), others: Vec::new(), refused })
+        }
     }
 }
 
@@ -151,7 +153,7 @@ fn open_handles(process: &MeasuredProcess) -> Result<Opened, topdown::Error> {
 /// have its own.
 fn go_on(
     process: &MeasuredProcess,
-    handles: impl Iterator<Item = Handle>,
+    handles: impl Iterator<Item = ThreadHandle>,
     name: &CStr,
     cores: &[RecordedCore],
 ) -> Option<&'static ThreadState> {
@@ -184,7 +186,7 @@ fn core_of(td: &TopDown) -> Result<RecordedCore, topdown::Error> {
 unsafe extern "C" fn thread_ends(thread: *mut c_void) {
     let Some(process) = MeasuredProcess::here().filter(|process| !process.has_ended()) else { return };
     let Some(thread) = ThreadState::current().filter(|own| std::ptr::eq(*own, thread.cast())) else { return };
-    let _alone = Alone::new();
+    let _alone = WorkGuard::new();
     stack::call(&stack::lock(), || {
         let mut threads = process.threads();
         if let Some(at) = threads.live.iter().position(|one| std::ptr::eq(one.thread, thread)) {

@@ -10,13 +10,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use topdown::{Empties, Increments, Sum};
 
 /// A function that programs call at a region's begin or end, with its name.
-pub type Mark = unsafe extern "C-unwind" fn(*const c_char) -> c_int;
+pub type MarkFunction = unsafe extern "C-unwind" fn(*const c_char) -> c_int;
 
 /// td_region_begin and td_region_end: the very code that programs call.
-static MARKS: OnceLock<[Mark; 2]> = OnceLock::new();
+static MARKS: OnceLock<[MarkFunction; 2]> = OnceLock::new();
 
 /// Executions of nothing are begun and ended by these, which take a C string.
-pub fn prepare(marks: [Mark; 2]) {
+pub fn prepare(marks: [MarkFunction; 2]) {
     let _ = MARKS.set(marks);
 }
 

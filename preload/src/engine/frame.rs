@@ -54,14 +54,14 @@ impl Frame {
 /// The place of a frame, which is empty or has one.
 #[derive(Clone, Copy)]
 #[repr(C, align(16))]
-struct Place {
+struct FramePlace {
     node: Option<&'static RegionNode>,
     state: ExecutionStart,
     again: u32,
 }
 
-impl Place {
-    const EMPTY: Place = Place { node: None, state: ExecutionStart::Read, again: 0 };
+impl FramePlace {
+    const EMPTY: FramePlace = FramePlace { node: None, state: ExecutionStart::Read, again: 0 };
     /// What `state` and `again` are together in an execution that began with a reading.
     const PLAIN: u64 = 0;
 
@@ -71,11 +71,11 @@ impl Place {
     /// A place of the calling thread's.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
-    unsafe fn set_plain(place: *mut Place, node: &'static RegionNode) {
+    unsafe fn set_plain(place: *mut FramePlace, node: &'static RegionNode) {
         use std::arch::x86_64::{__m128i, _mm_set_epi64x};
         let node = std::ptr::from_ref(node) as i64;
         // SAFETY: the place is as long as the two words; SSE2 is part of x86-64.
-        unsafe { place.cast::<__m128i>().write_volatile(_mm_set_epi64x(Place::PLAIN as i64, node)) };
+        unsafe { place.cast::<__m128i>().write_volatile(_mm_set_epi64x(FramePlace::PLAIN as i64, node)) };
     }
 
     /// Has the frame of such an execution, in one store.
@@ -84,8 +84,8 @@ impl Place {
     /// A place of the calling thread's.
     #[cfg(target_arch = "aarch64")]
     #[inline(always)]
-    unsafe fn set_plain(place: *mut Place, node: &'static RegionNode) {
-        const { assert!(Place::PLAIN == 0) };
+    unsafe fn set_plain(place: *mut FramePlace, node: &'static RegionNode) {
+        const { assert!(FramePlace::PLAIN == 0) };
         // SAFETY: the place is as long as the two words.
         unsafe {
             std::arch::asm!("stp {}, xzr, [{}]", in(reg) std::ptr::from_ref(node), in(reg) place, options(nostack, preserves_flags))
@@ -94,8 +94,8 @@ impl Place {
 }
 
 const _: () = {
-    assert!(ExecutionStart::Read as u64 == Place::PLAIN && offset_of!(Place, state) % 8 == 0);
-    assert!(size_of::<Place>() == 16);
+    assert!(ExecutionStart::Read as u64 == FramePlace::PLAIN && offset_of!(FramePlace, state) % 8 == 0);
+    assert!(size_of::<FramePlace>() == 16);
 };
 
 /// The frames, the thread's own first. A signal handler may come between any two instructions; it leaves them as they were.
@@ -106,7 +106,7 @@ pub struct OpenRegions {
     pub over: Cell<usize>,
     /// Pieces of regions that overlapped may be open (`split`).
     pub pieces: Cell<bool>,
-    places: [Cell<Place>; DEEPEST + 1],
+    places: [Cell<FramePlace>; DEEPEST + 1],
 }
 
 impl OpenRegions {
@@ -116,7 +116,7 @@ impl OpenRegions {
             innermost: Cell::new(0),
             over: Cell::new(0),
             pieces: Cell::new(false),
-            places: [const { Cell::new(Place::EMPTY) }; DEEPEST + 1],
+            places: [const { Cell::new(FramePlace::EMPTY) }; DEEPEST + 1],
         };
         open.set(0, Frame::new(root, ExecutionStart::Thread));
         open
@@ -125,13 +125,13 @@ impl OpenRegions {
     /// How many are open: the number of the innermost region's frame.
     #[inline]
     pub fn depth(&self) -> usize {
-        self.innermost.get() / size_of::<Place>()
+        self.innermost.get() / size_of::<FramePlace>()
     }
 
     /// The frame of this number. Above `depth`: of a region that was open, if no other has taken its place.
     #[inline]
     pub fn above(&self, number: usize) -> Option<Frame> {
-        let Place { node, state, again } = self.places[number].get();
+        let FramePlace { node, state, again } = self.places[number].get();
         node.map(|node| Frame { node, state, again })
     }
 
@@ -161,7 +161,7 @@ impl OpenRegions {
     #[inline]
     pub fn set(&self, number: usize, frame: Frame) {
         let Frame { node, state, again } = frame;
-        self.places[number].set(Place { node: Some(node), state, again });
+        self.places[number].set(FramePlace { node: Some(node), state, again });
     }
 
     /// The region of this number has begun in itself so often. (Of its frame nothing else is written: a signal handler in between may have
@@ -174,7 +174,7 @@ impl OpenRegions {
     /// The place above `depth` is empty.
     pub fn clear(&self, number: usize) {
         assert!(number > self.depth());
-        self.places[number].set(Place::EMPTY);
+        self.places[number].set(FramePlace::EMPTY);
     }
 
     /// A region begins. False: too many are open.
@@ -188,7 +188,7 @@ impl OpenRegions {
         self.set(number, frame);
         // what is below `depth` is there, for a signal handler, too
         std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::Release);
-        self.innermost.set(number * size_of::<Place>());
+        self.innermost.set(number * size_of::<FramePlace>());
         true
     }
 
@@ -196,15 +196,15 @@ impl OpenRegions {
     #[inline]
     pub fn cut(&self, depth: usize) {
         assert!(depth <= self.depth());
-        self.innermost.set(depth * size_of::<Place>());
+        self.innermost.set(depth * size_of::<FramePlace>());
     }
 }
 
 /// The quick path.
 impl OpenRegions {
     #[inline(always)]
-    fn place(&self, bytes: usize) -> *mut Place {
-        self.places.as_ptr().cast::<Place>().wrapping_byte_add(bytes).cast_mut()
+    fn place(&self, bytes: usize) -> *mut FramePlace {
+        self.places.as_ptr().cast::<FramePlace>().wrapping_byte_add(bytes).cast_mut()
     }
 
     /// The innermost region's node, or the thread's own.
@@ -220,7 +220,7 @@ impl OpenRegions {
         let place = self.place(self.innermost.get());
         // SAFETY: as `innermost_node`; `state` and `again` are the eight bytes from `state` on, and integers.
         unsafe {
-            let is_plain = addr_of!((*place).state).cast::<u64>().read() == Place::PLAIN;
+            let is_plain = addr_of!((*place).state).cast::<u64>().read() == FramePlace::PLAIN;
             if is_plain { Some((*place).node.unwrap_unchecked()) } else { None }
         }
     }
@@ -229,18 +229,18 @@ impl OpenRegions {
     #[inline(always)]
     #[must_use]
     pub fn push_plain(&self, node: &'static RegionNode) -> bool {
-        let inner = self.innermost.get() + size_of::<Place>();
-        if inner > DEEPEST * size_of::<Place>() {
+        let inner = self.innermost.get() + size_of::<FramePlace>();
+        if inner > DEEPEST * size_of::<FramePlace>() {
             return false;
         }
         let place = self.place(inner);
         // SAFETY: one of the places.
         unsafe {
-            Place::set_plain(place, node);
+            FramePlace::set_plain(place, node);
             self.innermost.as_ptr().write_volatile(inner);
             // A handler that came before that had its own frame there. One that comes now and begins this region finds
             // it begun, and does not touch the sum.
-            Place::set_plain(place, node);
+            FramePlace::set_plain(place, node);
         }
         true
     }
@@ -248,7 +248,7 @@ impl OpenRegions {
     /// The innermost region, which `push_plain` or `push` has begun, has ended.
     #[inline(always)]
     pub fn pop(&self) {
-        self.innermost.set(self.innermost.get() - size_of::<Place>());
+        self.innermost.set(self.innermost.get() - size_of::<FramePlace>());
     }
 }
 

@@ -13,17 +13,17 @@ pub const MOST_TURNS: usize = 8;
 
 /// A handle of a thread's own.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Handle(NonNull<TopDown>);
+pub struct ThreadHandle(NonNull<TopDown>);
 
-impl Handle {
+impl ThreadHandle {
     /// # Safety
     /// The handle lives until the thread that has it ends, or the process.
-    pub unsafe fn new(td: &TopDown) -> Handle {
-        Handle(NonNull::from(td))
+    pub unsafe fn new(td: &TopDown) -> ThreadHandle {
+        ThreadHandle(NonNull::from(td))
     }
 }
 
-impl Deref for Handle {
+impl Deref for ThreadHandle {
     type Target = TopDown;
 
     #[inline(always)]
@@ -35,8 +35,8 @@ impl Deref for Handle {
 
 /// A group, and what it has in a thread.
 #[derive(Clone, Copy)]
-pub struct Group {
-    pub td: Handle,
+pub struct ThreadGroup {
+    pub td: ThreadHandle,
     /// The thread's own node in the group's tree, and its record.
     pub root: &'static RegionNode,
     pub record: OwnRecord,
@@ -49,7 +49,7 @@ pub struct Group {
 
 /// The groups of a thread.
 pub struct ThreadGroups {
-    td: Cell<Handle>,
+    td: Cell<ThreadHandle>,
     record: Cell<OwnRecord>,
     zero_slots: Cell<u64>,
     zero_ns: Cell<u64>,
@@ -61,7 +61,7 @@ pub struct ThreadGroups {
 
 /// Groups that take turns.
 pub struct Turns {
-    groups: [Cell<Group>; MOST_TURNS],
+    groups: [Cell<ThreadGroup>; MOST_TURNS],
     count: usize,
     pub rotation: RefCell<Rotation>,
     clock: Cell<TurnClock>,
@@ -69,7 +69,7 @@ pub struct Turns {
 
 impl Turns {
     /// Of these groups, at most `MOST_TURNS`; `random`: a seed.
-    pub fn new(groups: &[Option<Group>; MOST_TURNS], first: Group, random: u64) -> Turns {
+    pub fn new(groups: &[Option<ThreadGroup>; MOST_TURNS], first: ThreadGroup, random: u64) -> Turns {
         let count = groups.iter().flatten().count();
         Turns {
             groups: groups.map(|group| Cell::new(group.unwrap_or(first))),
@@ -79,7 +79,7 @@ impl Turns {
         }
     }
 
-    pub fn groups(&self) -> &[Cell<Group>] {
+    pub fn groups(&self) -> &[Cell<ThreadGroup>] {
         &self.groups[..self.count]
     }
 
@@ -100,8 +100,8 @@ impl Turns {
 
 impl ThreadGroups {
     /// One group alone.
-    pub fn new(group: Group) -> ThreadGroups {
-        let Group { td, root, record, start, zero, before } = group;
+    pub fn new(group: ThreadGroup) -> ThreadGroups {
+        let ThreadGroup { td, root, record, start, zero, before } = group;
         ThreadGroups {
             td: Cell::new(td),
             record: Cell::new(record),
@@ -116,7 +116,7 @@ impl ThreadGroups {
 
     /// The handle of the group that is on.
     #[inline(always)]
-    pub fn td(&self) -> Handle {
+    pub fn td(&self) -> ThreadHandle {
         self.td.get()
     }
 
@@ -126,8 +126,8 @@ impl ThreadGroups {
     }
 
     /// The group that is on.
-    pub fn now(&self) -> Group {
-        Group {
+    pub fn now(&self) -> ThreadGroup {
+        ThreadGroup {
             td: self.td.get(),
             root: self.root.get(),
             record: self.record.get(),
@@ -138,8 +138,8 @@ impl ThreadGroups {
     }
 
     /// Another group is on.
-    pub fn set(&self, group: &Group) {
-        let Group { td, root, record, start, zero, before } = *group;
+    pub fn set(&self, group: &ThreadGroup) {
+        let ThreadGroup { td, root, record, start, zero, before } = *group;
         self.td.set(td);
         self.root.set(root);
         self.record.set(record);

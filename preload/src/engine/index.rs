@@ -9,7 +9,7 @@ use std::ffi::CStr;
 const FIRST: usize = 512;
 
 /// All of a thread's nodes but its own, by their parents and names: a table that is at most half full.
-pub struct Index {
+pub struct NodeIndex {
     /// A power of two of them, or None.
     places: Option<Places<RegionNode>>,
     used: usize,
@@ -25,8 +25,8 @@ pub fn hash(within: &RegionNode, name: &CStr) -> u32 {
     (words.fold(std::ptr::from_ref(within) as u64, mix) >> 32) as u32
 }
 
-impl Index {
-    pub const EMPTY: Index = Index { places: None, used: 0 };
+impl NodeIndex {
+    pub const EMPTY: NodeIndex = NodeIndex { places: None, used: 0 };
 
     /// How many there are.
     pub fn len(&self) -> usize {
@@ -87,7 +87,7 @@ mod tests {
     fn each_node_is_found_by_its_parent_and_name_as_the_table_grows() {
         let arena = Arena::new();
         let roots = roots(&arena);
-        let (mut index, mut nodes) = (Index::EMPTY, Vec::new());
+        let (mut index, mut nodes) = (NodeIndex::EMPTY, Vec::new());
         for k in 0..2000 {
             let text: &'static CStr =
                 Box::leak(CString::new(format!("region {}", k / 2)).unwrap().into_boxed_c_str());

@@ -2,10 +2,10 @@
 
 use super::execution;
 use super::frame::{DEEPEST, ExecutionStart, Frame, OpenRegions};
-use super::groups::{Group, Handle, ThreadGroups};
+use super::groups::{ThreadGroup, ThreadGroups, ThreadHandle};
 use super::rotate;
 use super::thread::{ENDED, ThreadState};
-use super::tree::{Nodes, walk};
+use super::tree::{ThreadNodes, walk};
 use crate::arena;
 use crate::record::OwnRecord;
 use crate::tables::TableFile;
@@ -25,7 +25,7 @@ fn tid() -> i32 {
 
 /// Starts to measure the calling thread. `open`: regions that began in the parent process.
 pub fn begin(
-    td: Handle,
+    td: ThreadHandle,
     tables: &'static TableFile,
     name: &CStr,
     core: &RecordedCore,
@@ -33,9 +33,9 @@ pub fn begin(
 ) -> Option<&'static ThreadState> {
     let start = td.read().ok()?;
     let (record, number) = tables.take(name)?;
-    let (nodes, root) = Nodes::new(tables, record, number)?;
+    let (nodes, root) = ThreadNodes::new(tables, record, number)?;
     let zero = PeriodTotals { slots: start.slots, ns: start.time_enabled_ns };
-    let group = Group { td, root, record, start, zero, before: Sum::default() };
+    let group = ThreadGroup { td, root, record, start, zero, before: Sum::default() };
     let thread =
         arena::keep(ThreadState::new(OpenRegions::new(root), nodes, ThreadGroups::new(group))).ok()?;
     record.thread().set(number);
@@ -60,7 +60,7 @@ pub fn begin(
 impl ThreadState {
     /// Starts to measure the calling thread in the records of one that has ended, which no other thread uses; as many handles as that
     /// one had.
-    pub fn begin_again(&'static self, mut handles: impl Iterator<Item = Handle>) -> Option<()> {
+    pub fn begin_again(&'static self, mut handles: impl Iterator<Item = ThreadHandle>) -> Option<()> {
         let first = match self.groups.turns() {
             None => goes_on(self.groups.now(), handles.next()?)?,
             Some(turns) => {
@@ -157,7 +157,7 @@ impl ThreadState {
 }
 
 /// The group goes on with this handle of another thread: what its samples start from, and what was before.
-fn goes_on(group: Group, td: Handle) -> Option<Group> {
+fn goes_on(group: ThreadGroup, td: ThreadHandle) -> Option<ThreadGroup> {
     let start = td.read().ok()?;
     let before = group.root.sum();
     for node in walk(group.root) {
@@ -168,5 +168,5 @@ fn goes_on(group: Group, td: Handle) -> Option<Group> {
         slots: start.slots.wrapping_sub(before.slots),
         ns: start.time_enabled_ns.wrapping_sub(before.time_enabled_ns),
     };
-    Some(Group { td, start, zero, before, ..group })
+    Some(ThreadGroup { td, start, zero, before, ..group })
 }

@@ -21,7 +21,7 @@ mod totals;
 mod tree;
 mod turn_clock;
 
-pub use groups::Handle;
+pub use groups::ThreadHandle;
 pub use node::SoFar;
 pub use thread::{ENDED, GONE, ThreadState};
 pub use totals::{forget, so_far};

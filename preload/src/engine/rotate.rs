@@ -6,7 +6,7 @@
 
 use super::execution;
 use super::frame::{ExecutionStart, Frame};
-use super::groups::{Group, Handle, MOST_TURNS, Turns};
+use super::groups::{MOST_TURNS, ThreadGroup, ThreadHandle, Turns};
 use super::node::RegionNode;
 use super::thread::ThreadState;
 use super::tree::walk;
@@ -26,7 +26,7 @@ const _: () = assert!(topdown_table::MOST_NODES_IN_TURNS == topdown::MOST_NODES_
 /// on with that one alone.
 pub fn take_turns(
     thread: &ThreadState,
-    others: impl Iterator<Item = (Handle, RecordedCore)>,
+    others: impl Iterator<Item = (ThreadHandle, RecordedCore)>,
     name: &CStr,
     random: u64,
 ) -> Option<()> {
@@ -43,7 +43,7 @@ pub fn take_turns(
         record.core().set(core);
         record.kind().store(THREAD, Release);
         let zero = PeriodTotals { slots: start.slots, ns: start.time_enabled_ns };
-        *group = Some(Group { td, root, record, start, zero, before: Sum::default() });
+        *group = Some(ThreadGroup { td, root, record, start, zero, before: Sum::default() });
     }
     let turns = arena::keep(Turns::new(&groups, first, random)).ok()?;
     thread.groups.take_turns(turns);

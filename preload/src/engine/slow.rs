@@ -5,7 +5,7 @@ use super::frame::{ExecutionStart, Frame};
 use super::rotate;
 use super::split;
 use super::thread::ThreadState;
-use crate::at_work::Alone;
+use crate::at_work::WorkGuard;
 use crate::process::MeasuredProcess;
 use crate::record::OwnRecord;
 use std::ffi::{CStr, c_char, c_int};
@@ -126,7 +126,7 @@ fn in_thread(work: impl FnOnce(&ThreadState) -> c_int) -> c_int {
     if MeasuredProcess::get().is_none() {
         return 0;
     }
-    let _alone = Alone::new();
+    let _alone = WorkGuard::new();
     let Some(thread) = ThreadState::measured() else { return 0 };
     let code = work(thread);
     thread.settle();

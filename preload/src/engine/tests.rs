@@ -3,7 +3,7 @@
 use super::frame::{DEEPEST, ExecutionStart, Frame};
 use super::node::{RegionNode, SoFar};
 use super::thread::ThreadState;
-use super::{Handle, execution, forget, life, rotate, so_far, split};
+use super::{ThreadHandle, execution, forget, life, rotate, so_far, split};
 use crate::record::OwnRecord;
 use crate::tables::TableFile;
 use std::ffi::{CStr, CString};
@@ -14,10 +14,10 @@ use topdown_table::{RecordedCore, THREAD};
 
 const CORE: RecordedCore = RecordedCore { name: [b'x'; 48], fingerprint: 7 };
 
-fn handle() -> Handle {
+fn handle() -> ThreadHandle {
     let td = TopDown::open(&Options { simulate: true, ..Options::default() }).unwrap();
     // SAFETY: the handle lives for ever.
-    unsafe { Handle::new(Box::leak(Box::new(td))) }
+    unsafe { ThreadHandle::new(Box::leak(Box::new(td))) }
 }
 
 /// A thread's state, and its table's file, which goes when the test ends.

@@ -2,7 +2,7 @@
 
 use super::frame::OpenRegions;
 use super::groups::ThreadGroups;
-use super::tree::Nodes;
+use super::tree::ThreadNodes;
 use std::cell::Cell;
 use std::ptr::without_provenance_mut;
 
@@ -13,7 +13,7 @@ pub struct ThreadState {
     /// Not 0: and not too deep in regions, and no call of the slow path was interrupted.
     idle: Cell<usize>,
     pub open: OpenRegions,
-    pub nodes: Nodes,
+    pub nodes: ThreadNodes,
     pub groups: ThreadGroups,
 }
 
@@ -34,7 +34,7 @@ fn current() -> *mut ThreadState {
 
 impl ThreadState {
     /// Of a thread that has yet to begin.
-    pub fn new(open: OpenRegions, nodes: Nodes, groups: ThreadGroups) -> ThreadState {
+    pub fn new(open: OpenRegions, nodes: ThreadNodes, groups: ThreadGroups) -> ThreadState {
         ThreadState { alive: Cell::new(0), idle: Cell::new(0), open, nodes, groups }
     }
 

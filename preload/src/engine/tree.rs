@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::cache::Cache;
-use super::index::{self, Index};
+use super::index::{self, NodeIndex};
 use super::node::RegionNode;
 use crate::arena::{ALIGN, Arena};
 use crate::name::Name;
@@ -18,26 +18,32 @@ use topdown_table::{NAME, NONE, REGION};
 const NODE: usize = size_of::<RegionNode>().next_multiple_of(ALIGN) + (NAME + 1).next_multiple_of(ALIGN);
 
 /// A thread's nodes, and how they are found. Where groups take turns: the trees of all of them.
-pub struct Nodes {
+pub struct ThreadNodes {
     arena: Arena,
     tables: &'static TableFile,
     pub cache: Cache,
-    index: RefCell<Index>,
+    index: RefCell<NodeIndex>,
     /// Counts executions of nothing; None at first.
     empty: Cell<Option<&'static RegionNode>>,
 }
 
-impl Nodes {
+impl ThreadNodes {
     /// The thread's own node, of its record, and none below it. None: there is no memory.
     pub fn new(
         tables: &'static TableFile,
         record: OwnRecord,
         number: u32,
-    ) -> Option<(Nodes, &'static RegionNode)> {
+    ) -> Option<(ThreadNodes, &'static RegionNode)> {
         let arena = Arena::new();
         let root = new_root(&arena, record, number)?;
         let cache = Cache::new(root)?;
-        let nodes = Nodes { arena, tables, cache, index: RefCell::new(Index::EMPTY), empty: Cell::new(None) };
+        let nodes = ThreadNodes {
+            arena,
+            tables,
+            cache,
+            index: RefCell::new(NodeIndex::EMPTY),
+            empty: Cell::new(None),
+        };
         Some((nodes, root))
     }
 

@@ -103,18 +103,18 @@ extern "C" fn before_dlopen() -> usize {
 
 /// The real function, or 0 and the answer.
 #[repr(C)]
-struct Answer {
+struct DlsymAnswer {
     function: usize,
     address: usize,
 }
 
-unsafe extern "C" fn before_dlsym(handle: *mut c_void, name: *const c_char) -> Answer {
+unsafe extern "C" fn before_dlsym(handle: *mut c_void, name: *const c_char) -> DlsymAnswer {
     let function = loader::real_dlsym();
     // these two depend on who asks
     if !rescan() || handle == libc::RTLD_NEXT || handle == libc::RTLD_DEFAULT || name.is_null() {
-        return Answer { function, address: 0 };
+        return DlsymAnswer { function, address: 0 };
     }
     // SAFETY: the caller's arguments, passed on.
     let (address, name) = unsafe { (loader::dlsym(handle, name) as usize, CStr::from_ptr(name)) };
-    Answer { function: 0, address: stub_of(name, address).unwrap_or(address) }
+    DlsymAnswer { function: 0, address: stub_of(name, address).unwrap_or(address) }
 }

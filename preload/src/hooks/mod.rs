@@ -13,7 +13,7 @@ mod stubs;
 mod trampoline;
 mod unwinding;
 
-use crate::at_work::{Alone, AtWork};
+use crate::at_work::{AtWork, WorkGuard};
 use crate::{apart, memory, private, say};
 use bind::Hooks;
 use std::ffi::CStr;
@@ -94,7 +94,7 @@ pub fn rescan() -> bool {
     if (ADDED.load(Relaxed), REMOVED.load(Relaxed)) == (now.added, now.removed) {
         return true;
     }
-    let _alone = Alone::new(); // (who left by siglongjmp would leave it locked)
+    let _alone = WorkGuard::new(); // (who left by siglongjmp would leave it locked)
     // whoever has it is at it, maybe this thread
     if let Ok(mut hooks) = HOOKS.try_lock() {
         ADDED.store(now.added, Relaxed);
