@@ -1,7 +1,7 @@
 //! `struct jevent_extra`: what of an event goes to C besides its attr. Callers read `pmus`, and may free it by globfree;
 //! they make such structs themselves, too, all zero.
 use crate::capi::copy;
-use crate::resolve::Resolved;
+use crate::resolve::ResolvedEvent;
 use libc::{c_char, c_int, glob_t};
 use std::ffi::CStr;
 use std::mem::take;
@@ -32,7 +32,7 @@ impl Default for Extra {
 
 impl Extra {
     /// For C to free. The attr names the first PMU: the next is the second.
-    pub fn from_resolved(resolved: Resolved) -> Extra {
+    pub fn from_resolved(resolved: ResolvedEvent) -> Extra {
         let pmus: Vec<_> = resolved.pmus.iter().map(|path| copy(path)).collect();
         Extra {
             name: resolved.name.map_or(null_mut(), |name| copy(&name)),
@@ -128,8 +128,8 @@ mod tests {
     use super::*;
     use topdown_seam::attr;
 
-    fn resolved(pmus: &[&str]) -> Resolved {
-        Resolved {
+    fn resolved(pmus: &[&str]) -> ResolvedEvent {
+        ResolvedEvent {
             attr: attr::new(12),
             name: Some("n".into()),
             decoded: "imc/x/".into(),

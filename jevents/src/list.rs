@@ -57,15 +57,15 @@ impl ListFailure {
 
 /// Events.
 #[derive(Debug, Default)]
-pub struct List {
+pub struct ListedEvents {
     /// By name; those of one name in the order of their files: those of cores come first.
     events: Vec<Arc<ListedEvent>>,
 }
 
-impl List {
+impl ListedEvents {
     fn new(mut events: Vec<ListedEvent>) -> Self {
         events.sort_by(|a, b| a.name.cmp(&b.name));
-        List { events: events.into_iter().map(Arc::new).collect() }
+        ListedEvents { events: events.into_iter().map(Arc::new).collect() }
     }
 
     /// All.
@@ -92,13 +92,13 @@ impl List {
 }
 
 /// None: not used yet. A list that could not be loaded stays so: files are not looked for at each name.
-static LIST: Mutex<Option<Result<Arc<List>, ListFailure>>> = Mutex::new(None);
+static LIST: Mutex<Option<Result<Arc<ListedEvents>, ListFailure>>> = Mutex::new(None);
 
 /// All events; loads them on first use.
-pub fn all() -> Result<Arc<List>, ListFailure> {
+pub fn all() -> Result<Arc<ListedEvents>, ListFailure> {
     let mut list = LIST.lock();
     // The lock is held meanwhile: others wait, and find what was loaded.
-    list.get_or_insert_with(|| load(None).map(|events| Arc::new(List::new(events)))).clone()
+    list.get_or_insert_with(|| load(None).map(|events| Arc::new(ListedEvents::new(events)))).clone()
 }
 
 /// The event of this name, in any case; loads the lists on first use. None also if there are no lists.
@@ -111,7 +111,7 @@ pub fn find(name: &str) -> Option<Arc<ListedEvent>> {
 pub fn read(file: Option<&Path>) -> Result<(), ListFailure> {
     let loaded = load(file);
     let result = loaded.as_ref().map(|_| ()).map_err(|failure| *failure);
-    let list = Arc::new(List::new(loaded.unwrap_or_default()));
+    let list = Arc::new(ListedEvents::new(loaded.unwrap_or_default()));
     let old = LIST.lock().replace(Ok(list));
     drop(old); // takes a while, without the lock
     result
@@ -182,8 +182,11 @@ mod tests {
 
     #[test]
     fn names_are_whole_and_the_first_of_one_counts() {
-        let list =
-            List::new(vec![event("b.c", "event=0x1", "cpu"), event("a", "", "cpu"), event("b.c", "", "imc")]);
+        let list = ListedEvents::new(vec![
+            event("b.c", "event=0x1", "cpu"),
+            event("a", "", "cpu"),
+            event("b.c", "", "imc"),
+        ]);
         let all: Vec<_> = list.events().iter().map(|event| (&*event.name, &*event.pmu)).collect();
         assert_eq!(all, [("a", "cpu"), ("b.c", "cpu"), ("b.c", "imc")]);
         for name in ["b.c", "B.C", "B.c"] {
@@ -192,12 +195,12 @@ mod tests {
         for name in ["", "b", "b.", "b.cd", "b.c ", "c", "0"] {
             assert_eq!(list.find(name), None, "{name:?}");
         }
-        assert_eq!(List::default().find("a"), None);
+        assert_eq!(ListedEvents::default().find("a"), None);
     }
 
     #[test]
     fn codes_find_events_of_cores_first_and_plain_ones() {
-        let list = List::new(vec![
+        let list = ListedEvents::new(vec![
             event("stalls", "umask=0x01,cmask=1,inv=1,event=0xe", "cpu"),
             event("issued", "umask=0x01,event=0xe", "cpu"),
             event("issued_2", "umask=1,event=0x0E", "cpu"),
@@ -263,7 +266,7 @@ mod tests {
         let times: Vec<Duration> = (0..5)
             .map(|_| {
                 let start = Instant::now();
-                let list = List::new(load(Some(&path)).unwrap());
+                let list = ListedEvents::new(load(Some(&path)).unwrap());
                 let time = start.elapsed();
                 let count = text.matches("EventName").count();
                 assert_eq!(list.events().len(), count);

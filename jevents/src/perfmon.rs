@@ -7,7 +7,7 @@
 mod entry;
 
 use crate::list::ListedEvent;
-use entry::Entry;
+use entry::PerfmonEntry;
 pub(crate) use entry::term_value;
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor,
@@ -21,18 +21,18 @@ pub fn parse(file: &[u8], pmu: &str) -> Result<Vec<ListedEvent>, serde_json::Err
     let text = String::from_utf8_lossy(file);
     let mut json = serde_json::Deserializer::from_str(text.strip_prefix('\u{feff}').unwrap_or(&text));
     let mut events = Vec::new();
-    File { events: &mut events, pmu }.deserialize(&mut json)?;
+    PerfmonFile { events: &mut events, pmu }.deserialize(&mut json)?;
     json.end()?;
     Ok(events)
 }
 
 /// The whole, to be put in `events`.
-struct File<'a> {
+struct PerfmonFile<'a> {
     events: &'a mut Vec<ListedEvent>,
     pmu: &'a str,
 }
 
-impl<'de> DeserializeSeed<'de> for File<'_> {
+impl<'de> DeserializeSeed<'de> for PerfmonFile<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
@@ -40,7 +40,7 @@ impl<'de> DeserializeSeed<'de> for File<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for File<'_> {
+impl<'de> Visitor<'de> for PerfmonFile<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -48,17 +48,17 @@ impl<'de> Visitor<'de> for File<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
-        while let Some(entry) = entries.next_element::<Entry>()? {
+        while let Some(entry) = entries.next_element::<PerfmonEntry>()? {
             self.events.extend(entry.event(self.pmu));
         }
         Ok(())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-        let File { events, pmu } = self;
-        while let Some(Text(key)) = members.next_key()? {
+        let PerfmonFile { events, pmu } = self;
+        while let Some(JsonText(key)) = members.next_key()? {
             if key.eq_ignore_ascii_case("Events") {
-                members.next_value_seed(Events(File { events, pmu }))?;
+                members.next_value_seed(Events(PerfmonFile { events, pmu }))?;
             } else {
                 members.next_value::<IgnoredAny>()?;
             }
@@ -68,7 +68,7 @@ impl<'de> Visitor<'de> for File<'_> {
 }
 
 /// The array in an object.
-struct Events<'a>(File<'a>);
+struct Events<'a>(PerfmonFile<'a>);
 
 impl<'de> DeserializeSeed<'de> for Events<'_> {
     type Value = ();
@@ -90,7 +90,7 @@ impl<'de> Visitor<'de> for Events<'_> {
     }
 }
 
-impl<'de> Deserialize<'de> for Entry<'de> {
+impl<'de> Deserialize<'de> for PerfmonEntry<'de> {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
         json.deserialize_any(EntryVisitor)
     }
@@ -99,17 +99,17 @@ impl<'de> Deserialize<'de> for Entry<'de> {
 struct EntryVisitor;
 
 impl<'de> Visitor<'de> for EntryVisitor {
-    type Value = Entry<'de>;
+    type Value = PerfmonEntry<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str("an event")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
-        let mut entry = Entry::default();
-        while let Some(Text(key)) = members.next_key()? {
+        let mut entry = PerfmonEntry::default();
+        while let Some(JsonText(key)) = members.next_key()? {
             match entry::field(&key) {
-                Some(field) => entry.set(field, members.next_value::<Text>()?.0),
+                Some(field) => entry.set(field, members.next_value::<JsonText>()?.0),
                 None => _ = members.next_value::<IgnoredAny>()?,
             }
         }
@@ -118,9 +118,9 @@ impl<'de> Visitor<'de> for EntryVisitor {
 }
 
 /// A string, or another value that is written as one. What has no text (null, arrays, objects) has an empty one.
-struct Text<'de>(Cow<'de, str>);
+struct JsonText<'de>(Cow<'de, str>);
 
-impl<'de> Deserialize<'de> for Text<'de> {
+impl<'de> Deserialize<'de> for JsonText<'de> {
     fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
         json.deserialize_any(TextVisitor)
     }
@@ -129,38 +129,38 @@ impl<'de> Deserialize<'de> for Text<'de> {
 struct TextVisitor;
 
 impl<'de> Visitor<'de> for TextVisitor {
-    type Value = Text<'de>;
+    type Value = JsonText<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str("a value")
     }
 
     fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Text(text.into()))
+        Ok(JsonText(text.into()))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Text(text.to_string().into()))
+        Ok(JsonText(text.to_string().into()))
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<Self::Value, E> {
-        Ok(Text(if value { "1" } else { "0" }.into()))
+        Ok(JsonText(if value { "1" } else { "0" }.into()))
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<Self::Value, E> {
-        Ok(Text(value.to_string().into()))
+        Ok(JsonText(value.to_string().into()))
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<Self::Value, E> {
-        Ok(Text(value.to_string().into()))
+        Ok(JsonText(value.to_string().into()))
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Self::Value, E> {
-        Ok(Text(value.to_string().into()))
+        Ok(JsonText(value.to_string().into()))
     }
 
     fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-        Ok(Text("".into()))
+        Ok(JsonText("".into()))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Self::Value, A::Error> {

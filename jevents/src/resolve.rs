@@ -17,7 +17,7 @@ use topdown_seam::terms::Unresolved;
 
 /// What a name turned out to be.
 #[derive(Debug)]
-pub struct Resolved {
+pub struct ResolvedEvent {
     /// All but what the text says is zero; `size` is as small as what is set allows.
     pub attr: Attr,
     /// From a name= term.
@@ -47,12 +47,12 @@ const PORTS: [&str; 2] = ["ch_mask", "fc_mask"];
 const CORE: &str = "cpu";
 
 /// `resolve_event_extra`: lists, then the kernel's names, then bare terms. Err: it says why on standard error itself.
-pub(crate) fn resolve_event(sysfs: &Sysfs, name: &str) -> Result<Resolved, ()> {
+pub(crate) fn resolve_event(sysfs: &Sysfs, name: &str) -> Result<ResolvedEvent, ()> {
     event(sysfs, list::find, name).map_err(|why| told(why, name))
 }
 
 /// `jevent_name_to_attr_extra`: the kernel's names. Err: as above.
-pub(crate) fn name_to_attr(sysfs: &Sysfs, name: &str) -> Result<Resolved, ()> {
+pub(crate) fn name_to_attr(sysfs: &Sysfs, name: &str) -> Result<ResolvedEvent, ()> {
     kernel_name(sysfs, name).map_err(|why| told(why, name))
 }
 
@@ -68,7 +68,7 @@ pub fn event(
     sysfs: &Sysfs,
     list: impl Fn(&str) -> Option<Arc<ListedEvent>>,
     name: &str,
-) -> Result<Resolved, Unresolved> {
+) -> Result<ResolvedEvent, Unresolved> {
     let (base, qualifiers) = parted(name);
     let on_pmu = |pmu: &str, terms: &str| {
         on_pmu(sysfs, pmu, terms, qualifiers, &format!("{pmu}/{terms}/{qualifiers}"))
@@ -119,7 +119,7 @@ fn umask_in_room<'a>(sysfs: &Sysfs, name: &str, pmu: &str, terms: &'a str) -> Co
 }
 
 /// As `name_to_attr`, and says nothing.
-pub fn kernel_name(sysfs: &Sysfs, name: &str) -> Result<Resolved, Unresolved> {
+pub fn kernel_name(sysfs: &Sysfs, name: &str) -> Result<ResolvedEvent, Unresolved> {
     let (base, qualifiers) = parted(name);
     let short = SHORT.iter().find(|(short, _)| *short == base).filter(|_| sysfs.core().is_some());
     if let Some((_, terms)) = short {
@@ -145,7 +145,7 @@ fn by_number(
     config: u64,
     qualifiers: &str,
     decoded: &str,
-) -> Result<Resolved, Unresolved> {
+) -> Result<ResolvedEvent, Unresolved> {
     let mut attr = attr::new(kind);
     attr.config = config;
     qualifier::apply(sysfs, qualifiers, &mut attr, decoded)?;
@@ -163,7 +163,7 @@ fn raw_digits(name: &str) -> Option<&str> {
     (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(digits)
 }
 
-fn raw(sysfs: &Sysfs, digits: &str, qualifiers: &str, decoded: &str) -> Result<Resolved, Unresolved> {
+fn raw(sysfs: &Sysfs, digits: &str, qualifiers: &str, decoded: &str) -> Result<ResolvedEvent, Unresolved> {
     let mut attr = attr::new(PERF_TYPE_RAW);
     attr.config = u64::from_str_radix(digits, 16)
         .map_err(|_| Unresolved::because(format!("{decoded} is larger than 64 bits")))?;
@@ -184,7 +184,7 @@ fn on_pmu(
     terms: &str,
     qualifiers: &str,
     decoded: &str,
-) -> Result<Resolved, Unresolved> {
+) -> Result<ResolvedEvent, Unresolved> {
     let pmu = sysfs.pmu(pmu).ok_or(Unresolved::UNKNOWN)?;
     let kind =
         pmu.kind().ok_or_else(|| Unresolved::because(format!("Cannot read the type of {}", pmu.name())))?;
@@ -198,15 +198,15 @@ fn on(
     terms: &str,
     qualifiers: &str,
     decoded: &str,
-) -> Result<Resolved, Unresolved> {
+) -> Result<ResolvedEvent, Unresolved> {
     let mut attr = attr::new(kind);
     let name = terms::apply(pmu, terms, &mut attr)?;
     qualifier::apply(sysfs, qualifiers, &mut attr, decoded)?;
     Ok(resolved(attr, name, decoded, &pmu.paths))
 }
 
-fn resolved(attr: Attr, name: Option<String>, decoded: &str, pmus: &[impl AsRef<Path>]) -> Resolved {
-    Resolved {
+fn resolved(attr: Attr, name: Option<String>, decoded: &str, pmus: &[impl AsRef<Path>]) -> ResolvedEvent {
+    ResolvedEvent {
         attr,
         name,
         decoded: decoded.to_string(),

@@ -12,7 +12,7 @@ use std::ptr::{NonNull, addr_of_mut, null_mut};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// struct perf_event_header.
-pub type Header = perf_event_header;
+pub type RecordHeader = perf_event_header;
 
 /// struct perf_fd.
 #[repr(C)]
@@ -222,9 +222,9 @@ impl Iter {
     ///
     /// # Safety
     /// As `of` made it, of what is still open; `buffer` has room for so many bytes.
-    pub unsafe fn next(&mut self, buffer: *mut u8, room: usize) -> Option<NonNull<Header>> {
-        const HEADER: usize = size_of::<Header>();
-        let mut header = Header::default();
+    pub unsafe fn next(&mut self, buffer: *mut u8, room: usize) -> Option<NonNull<RecordHeader>> {
+        const HEADER: usize = size_of::<RecordHeader>();
+        let mut header = RecordHeader::default();
         let left = usize::try_from(self.avail).unwrap_or(0);
         if left >= HEADER {
             // SAFETY: the header is as long as is copied, and the data is longer.

@@ -4,7 +4,7 @@ use super::{copy, guard, text};
 use crate::caller::Caller;
 use crate::extra::Extra;
 use crate::print_attr::print_attr;
-use crate::resolve::{Resolved, name_to_attr, resolve_event as resolve};
+use crate::resolve::{ResolvedEvent, name_to_attr, resolve_event as resolve};
 use crate::say::say;
 use crate::{Attr, format, qualifier};
 use libc::{FILE, c_char, c_int, c_void};
@@ -16,7 +16,7 @@ use topdown_seam::sysfs::Sysfs;
 /// No header has a smaller `struct perf_event_attr` (Linux 5.4; before, none had all that this library needs).
 const SMALLEST: usize = 112;
 
-type Resolver = fn(&Sysfs, &str) -> Result<Resolved, ()>;
+type Resolver = fn(&Sysfs, &str) -> Result<ResolvedEvent, ()>;
 
 /// Event lists, then the kernel's names, then bare terms.
 ///
@@ -75,7 +75,7 @@ pub(super) unsafe fn jevent_name_to_attr_extra(
     })
 }
 
-fn done(_: Resolved) -> c_int {
+fn done(_: ResolvedEvent) -> c_int {
     0
 }
 
@@ -84,7 +84,7 @@ fn done(_: Resolved) -> c_int {
 ///
 /// # Safety
 /// NULL, or a C string; NULL, or a pointer to so much memory.
-unsafe fn named(resolver: Resolver, name: *const c_char, caller: Caller<Attr>) -> Option<Resolved> {
+unsafe fn named(resolver: Resolver, name: *const c_char, caller: Caller<Attr>) -> Option<ResolvedEvent> {
     if caller.pointer.is_null() {
         return None;
     }
@@ -99,7 +99,7 @@ unsafe fn named(resolver: Resolver, name: *const c_char, caller: Caller<Attr>) -
     resolved
 }
 
-fn fits(found: &Resolved, caller: &Caller<Attr>) -> bool {
+fn fits(found: &ResolvedEvent, caller: &Caller<Attr>) -> bool {
     let needed = found.attr.size as usize;
     let fits = needed <= caller.attr_size;
     if !fits {

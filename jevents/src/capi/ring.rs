@@ -2,7 +2,7 @@
 
 use super::guard;
 use crate::Attr;
-use crate::ring::{self, AuxMap, Fd, Header, Iter};
+use crate::ring::{self, AuxMap, Fd, Iter, RecordHeader};
 use libc::{MAP_FAILED, c_int, c_uint, c_void};
 use perf_event_open_sys::ioctls::{DISABLE, ENABLE};
 use std::ptr::{NonNull, null_mut};
@@ -114,7 +114,11 @@ pub unsafe extern "C" fn perf_iter_init(iter: *mut Iter, fd: *mut Fd) {
 /// # Safety
 /// `iter` is as perf_iter_init left it, of what is still open, or NULL; `buffer` has so many bytes, or is NULL.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn perf_buffer_read(iter: *mut Iter, buffer: *mut c_void, bytes: c_int) -> *mut Header {
+pub unsafe extern "C" fn perf_buffer_read(
+    iter: *mut Iter,
+    buffer: *mut c_void,
+    bytes: c_int,
+) -> *mut RecordHeader {
     if iter.is_null() {
         return null_mut();
     }

@@ -4,7 +4,7 @@ use super::{guard, text};
 use crate::caller::Caller;
 use crate::session::layout::RawEvent;
 use crate::session::open::{self, ENABLE_ON_EXEC, MEASURE_ALL};
-use crate::session::print::{self, Out, SessionPrint, Style};
+use crate::session::print::{self, PrintStyle, ProgramFile, SessionPrint};
 use crate::session::{Event, EventList, List, parse, read};
 use libc::{FILE, c_char, c_double, c_int, pid_t};
 use std::ptr::{NonNull, null_mut};
@@ -197,7 +197,7 @@ pub(super) unsafe fn free_eventlist(size: usize, el: *mut EventList) {
 /// As jsession.h says, of each argument that is not NULL.
 pub(super) unsafe fn print_event_list_attr(size: usize, el: *mut EventList, f: *mut FILE) {
     // SAFETY: as above.
-    let both = unsafe { list(size, el).zip(Out::of(f)) };
+    let both = unsafe { list(size, el).zip(ProgramFile::of(f)) };
     guard((), || both.into_iter().for_each(|(el, out)| print::print_event_list_attr(out, el)));
 }
 
@@ -206,14 +206,14 @@ pub(super) unsafe fn print_event_list_attr(size: usize, el: *mut EventList, f: *
 /// # Safety
 /// As jsession.h says, of each argument that is not NULL.
 unsafe fn printed(
-    print: fn(Out, List, &Style),
+    print: fn(ProgramFile, List, &PrintStyle),
     size: usize,
     outfh: *mut FILE,
     el: *mut EventList,
     arg: *const SessionPrint,
 ) {
     // SAFETY: the caller's word.
-    let (both, style) = unsafe { (Out::of(outfh).zip(list(size, el)), Style::of(arg)) };
+    let (both, style) = unsafe { (ProgramFile::of(outfh).zip(list(size, el)), PrintStyle::of(arg)) };
     guard((), || both.into_iter().for_each(|(out, el)| print(out, el, &style)));
 }
 

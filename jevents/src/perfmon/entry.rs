@@ -10,7 +10,7 @@ use topdown_seam::numbers::unsigned;
 
 /// What a member of an entry tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Field {
+pub(super) enum EntryField {
     Name,
     /// The value of a term, in which it is written as it is.
     Term(&'static str),
@@ -32,35 +32,35 @@ pub(super) enum Field {
 }
 
 /// Members by name. The last eight are those of uncore units that have such a field in the kernel's format/.
-const FIELDS: [(&str, Field); 28] = [
-    ("EventName", Field::Name),
-    ("EventCode", Field::Code),
-    ("UMask", Field::Umask),
-    ("UMaskExt", Field::UmaskExt),
-    ("CounterMask", Field::Term("cmask")),
-    ("Invert", Field::Term("inv")),
-    ("AnyThread", Field::Term("any")),
-    ("EdgeDetect", Field::Term("edge")),
-    ("SampleAfterValue", Field::Term("period")),
-    ("ExtSel", Field::ExtSel),
-    ("Counter", Field::Counter),
-    ("MSRIndex", Field::MsrIndex),
-    ("MSRValue", Field::MsrValue),
-    ("Filter", Field::Filter),
-    ("FILTER_VALUE", Field::FilterValue),
-    ("Unit", Field::Unit),
-    ("BriefDescription", Field::Brief),
-    ("Errata", Field::Errata),
-    ("Data_LA", Field::DataLa),
-    ("PEBS", Field::Pebs),
-    ("PortMask", Field::Term("ch_mask")),
-    ("FCMask", Field::Term("fc_mask")),
-    ("RdWrMask", Field::Term("rdwrmask")),
-    ("EnAllCores", Field::Term("enallcores")),
-    ("EnAllSlices", Field::Term("enallslices")),
-    ("SliceId", Field::Term("sliceid")),
-    ("ThreadMask", Field::Term("threadmask")),
-    ("NodeType", Field::Term("type")),
+const FIELDS: [(&str, EntryField); 28] = [
+    ("EventName", EntryField::Name),
+    ("EventCode", EntryField::Code),
+    ("UMask", EntryField::Umask),
+    ("UMaskExt", EntryField::UmaskExt),
+    ("CounterMask", EntryField::Term("cmask")),
+    ("Invert", EntryField::Term("inv")),
+    ("AnyThread", EntryField::Term("any")),
+    ("EdgeDetect", EntryField::Term("edge")),
+    ("SampleAfterValue", EntryField::Term("period")),
+    ("ExtSel", EntryField::ExtSel),
+    ("Counter", EntryField::Counter),
+    ("MSRIndex", EntryField::MsrIndex),
+    ("MSRValue", EntryField::MsrValue),
+    ("Filter", EntryField::Filter),
+    ("FILTER_VALUE", EntryField::FilterValue),
+    ("Unit", EntryField::Unit),
+    ("BriefDescription", EntryField::Brief),
+    ("Errata", EntryField::Errata),
+    ("Data_LA", EntryField::DataLa),
+    ("PEBS", EntryField::Pebs),
+    ("PortMask", EntryField::Term("ch_mask")),
+    ("FCMask", EntryField::Term("fc_mask")),
+    ("RdWrMask", EntryField::Term("rdwrmask")),
+    ("EnAllCores", EntryField::Term("enallcores")),
+    ("EnAllSlices", EntryField::Term("enallslices")),
+    ("SliceId", EntryField::Term("sliceid")),
+    ("ThreadMask", EntryField::Term("threadmask")),
+    ("NodeType", EntryField::Term("type")),
 ];
 
 /// Units whose PMU is not called as they are.
@@ -81,13 +81,13 @@ const MSRS: [(u64, &str); 4] =
     [(0x3f6, "ldlat"), (0x1a6, "offcore_rsp"), (0x1a7, "offcore_rsp"), (0x3f7, "frontend")];
 
 /// The field of this name, in any case.
-pub(super) fn field(name: &str) -> Option<Field> {
+pub(super) fn field(name: &str) -> Option<EntryField> {
     FIELDS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, field)| *field)
 }
 
 /// What was read of an entry. Texts that were not there are empty.
 #[derive(Debug, Default)]
-pub(super) struct Entry<'a> {
+pub(super) struct PerfmonEntry<'a> {
     name: Cow<'a, str>,
     code: u64,
     umask: Cow<'a, str>,
@@ -113,38 +113,38 @@ enum Remark<'a> {
     Unit,
 }
 
-impl<'a> Entry<'a> {
-    pub(super) fn set(&mut self, field: Field, text: Cow<'a, str>) {
+impl<'a> PerfmonEntry<'a> {
+    pub(super) fn set(&mut self, field: EntryField, text: Cow<'a, str>) {
         match field {
-            Field::Name => self.name = text,
-            Field::Term(term) => self.terms.push((term, text)),
-            Field::Umask => {
+            EntryField::Name => self.name = text,
+            EntryField::Term(term) => self.terms.push((term, text)),
+            EntryField::Umask => {
                 self.umask = text;
                 self.terms.push(("umask", "".into()));
             }
-            Field::UmaskExt => {
+            EntryField::UmaskExt => {
                 self.umask_ext = number(&text) << 8;
                 self.terms.push(("umask", "".into()));
             }
-            Field::Code => self.code |= number(&text),
+            EntryField::Code => self.code |= number(&text),
             // In its place: such a PMU's format/event is config:0-7,21.
-            Field::ExtSel => self.code |= number(&text) << 21,
-            Field::Counter => self.counter = text,
-            Field::MsrIndex => self.msr = text,
-            Field::MsrValue => self.msr_value = text,
-            Field::Filter => self.filter = text,
-            Field::FilterValue => self.filter_value = text,
-            Field::Unit if text.is_empty() => {}
-            Field::Unit => {
+            EntryField::ExtSel => self.code |= number(&text) << 21,
+            EntryField::Counter => self.counter = text,
+            EntryField::MsrIndex => self.msr = text,
+            EntryField::MsrValue => self.msr_value = text,
+            EntryField::Filter => self.filter = text,
+            EntryField::FilterValue => self.filter_value = text,
+            EntryField::Unit if text.is_empty() => {}
+            EntryField::Unit => {
                 self.unit = text;
                 self.remarks.push(Remark::Unit);
             }
-            Field::Brief => self.brief = text,
-            Field::Errata if text.is_empty() || text == "null" => {}
-            Field::Errata => self.remarks.push(Remark::Errata(text)),
-            Field::DataLa if is_zero(&text) => {}
-            Field::DataLa => self.remarks.push(Remark::Address),
-            Field::Pebs => self.pebs = text,
+            EntryField::Brief => self.brief = text,
+            EntryField::Errata if text.is_empty() || text == "null" => {}
+            EntryField::Errata => self.remarks.push(Remark::Errata(text)),
+            EntryField::DataLa if is_zero(&text) => {}
+            EntryField::DataLa => self.remarks.push(Remark::Address),
+            EntryField::Pebs => self.pebs = text,
         }
     }
 

@@ -21,9 +21,9 @@ const FILES: [&str; 7] = [
     "uncore_x_1/type",
 ];
 
-struct Tree(PathBuf);
+struct FuzzTree(PathBuf);
 
-impl Drop for Tree {
+impl Drop for FuzzTree {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -34,7 +34,7 @@ pub fn terms(bytes: &[u8]) {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let root = std::env::temp_dir().join(format!("topdown-terms-{}-{number}", std::process::id()));
-    let tree = Tree(root.clone());
+    let tree = FuzzTree(root.clone());
     let sysfs = Sysfs { devices: root.join("devices"), tracing: vec![root.join("tracing")], cpus: root };
     for directory in ["cpu/format", "cpu/events", "uncore_x_0", "uncore_x_1"] {
         fs::create_dir_all(sysfs.devices.join(directory)).expect("room for a tree");
@@ -64,7 +64,7 @@ pub fn terms(bytes: &[u8]) {
     drop(tree);
 }
 
-fn holds(sysfs: &Sysfs, resolved: &Resolved) {
+fn holds(sysfs: &Sysfs, resolved: &ResolvedEvent) {
     let attr = &resolved.attr;
     let last = Word::ALL.into_iter().rposition(|word| word.of(attr) != 0).unwrap_or(0);
     assert_eq!(attr.size, [64, 64, 72, 136, 144][last]);

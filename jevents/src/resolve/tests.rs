@@ -31,7 +31,7 @@ fn none(_: &str) -> Option<Arc<ListedEvent>> {
 }
 
 /// decoded, type, config
-fn short(resolved: Result<Resolved, Unresolved>) -> Result<(String, u32, u64), Option<String>> {
+fn short(resolved: Result<ResolvedEvent, Unresolved>) -> Result<(String, u32, u64), Option<String>> {
     match resolved {
         Ok(found) => Ok((found.decoded, found.attr.type_, found.attr.config)),
         Err(why) => Err(why.reason().map(String::from)),

@@ -3,13 +3,13 @@
 use super::layout::{Event, Flags, List};
 use crate::capi::copy;
 use crate::extra::Extra;
-use crate::resolve::{Resolved, resolve_event};
+use crate::resolve::{ResolvedEvent, resolve_event};
 use crate::say::say;
 use topdown_seam::sysfs::Sysfs;
 
 /// One event, or one group.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Part {
+pub struct ListPart {
     /// The events' texts.
     pub members: Vec<String>,
     /// Whether it is a group.
@@ -20,14 +20,14 @@ pub struct Part {
 
 /// Takes a text apart. A comma between slashes separates terms, not events. A comma at the end, an open group at the end
 /// and a brace too many are no errors; an empty text is an event that does not resolve.
-pub fn parts(text: &str) -> Vec<Part> {
+pub fn parts(text: &str) -> Vec<ListPart> {
     let mut parts = Vec::new();
-    let mut open: Option<Part> = None;
+    let mut open: Option<ListPart> = None;
     for item in items(text) {
         let member = item.strip_prefix('{').unwrap_or(item);
         if member.len() < item.len() {
             parts.extend(open.take());
-            open = Some(Part { braces: true, ..Part::default() });
+            open = Some(ListPart { braces: true, ..ListPart::default() });
         }
         let mut part = open.take().unwrap_or_default();
         let closed = closed(member);
@@ -76,19 +76,19 @@ fn modified(event: &str, letters: &str) -> String {
 }
 
 /// A member of a part, by number; and which of its PMUs, if several count it.
-type Place = (usize, Option<usize>);
+type MemberPlace = (usize, Option<usize>);
 
 /// The events of a part in the order of the list, group by group: members on one PMU first, then those that several PMUs
 /// count, a group for each PMU. `pmus` says of each member how many there are. None: these cannot be grouped, since they
 /// are not on the same number of PMUs.
-fn places(pmus: &[Option<usize>]) -> Option<Vec<Vec<Place>>> {
+fn places(pmus: &[Option<usize>]) -> Option<Vec<Vec<MemberPlace>>> {
     let (plain, several): (Vec<usize>, Vec<usize>) =
         (0..pmus.len()).partition(|&member| pmus[member].is_none());
     let count = several.first().and_then(|&first| pmus[first]).unwrap_or(0);
     if several.iter().any(|&member| pmus[member] != Some(count)) {
         return None;
     }
-    let mut groups: Vec<Vec<Place>> = Vec::new();
+    let mut groups: Vec<Vec<MemberPlace>> = Vec::new();
     if !plain.is_empty() {
         groups.push(plain.into_iter().map(|member| (member, None)).collect());
     }
@@ -103,13 +103,13 @@ pub fn parse_events(sysfs: &Sysfs, list: List, text: &str) -> Result<(), ()> {
 }
 
 /// A member that resolved, and the types of its PMUs if several count it.
-struct Member<'a> {
+struct PartMember<'a> {
     text: &'a str,
-    resolved: Resolved,
+    resolved: ResolvedEvent,
     kinds: Option<Vec<u32>>,
 }
 
-impl<'a> Member<'a> {
+impl<'a> PartMember<'a> {
     /// Err: why not, as the end of a line.
     fn resolve(sysfs: &Sysfs, list: List, text: &'a str, modifiers: &str) -> Result<Self, &'static str> {
         let found = if text.is_empty() { Err(()) } else { resolve_event(sysfs, &modified(text, modifiers)) };
@@ -120,7 +120,7 @@ impl<'a> Member<'a> {
         let kinds =
             || resolved.pmus.iter().map(|pmu| kind(pmu)).collect::<Option<_>>().ok_or(": a PMU has no type");
         let kinds = resolved.multi_pmu.then(kinds).transpose()?;
-        Ok(Member { text, resolved, kinds })
+        Ok(PartMember { text, resolved, kinds })
     }
 
     /// An event, not linked.
@@ -161,9 +161,10 @@ pub(super) fn is_hidden_original(original: Event, first_clone: Event) -> bool {
     original.next() == Some(first_clone)
 }
 
-fn add(list: List, sysfs: &Sysfs, part: &Part) -> Result<(), ()> {
+fn add(list: List, sysfs: &Sysfs, part: &ListPart) -> Result<(), ()> {
     let resolve = |text| {
-        Member::resolve(sysfs, list, text, &part.modifiers).map_err(|why| say!("Cannot resolve {text}{why}"))
+        PartMember::resolve(sysfs, list, text, &part.modifiers)
+            .map_err(|why| say!("Cannot resolve {text}{why}"))
     };
     let members = part.members.iter().map(|text| resolve(text)).collect::<Result<Vec<_>, ()>>()?;
     let counts: Vec<_> = members.iter().map(|member| member.kinds.as_ref().map(Vec::len)).collect();
@@ -171,7 +172,7 @@ fn add(list: List, sysfs: &Sysfs, part: &Part) -> Result<(), ()> {
         say!("Cannot group events that are on different numbers of PMUs: {}", part.members.join(","));
         return Err(());
     };
-    let into_event = |member: Member| member.into_event(sysfs, list);
+    let into_event = |member: PartMember| member.into_event(sysfs, list);
     let events = members.into_iter().map(into_event).collect::<Result<Vec<_>, ()>>()?;
     for group in groups {
         let last = group.len() - 1;
@@ -201,7 +202,7 @@ mod tests {
     use topdown_seam::sysfs::tree::SysfsTree;
 
     fn shown(text: &str) -> Vec<String> {
-        let shown = |part: &Part| match (part.members.join(" "), part.braces, part.modifiers.as_str()) {
+        let shown = |part: &ListPart| match (part.members.join(" "), part.braces, part.modifiers.as_str()) {
             (members, true, modifiers) => format!("{{{members}}}{modifiers}"),
             (members, false, _) => members,
         };

@@ -26,19 +26,19 @@ pub struct SessionPrint {
 const _: () = assert!(size_of::<SessionPrint>() == 32);
 
 /// How to print.
-pub struct Style<'a> {
+pub struct PrintStyle<'a> {
     separator: &'a CStr,
     prefix: &'a CStr,
     merge: bool,
 }
 
-impl Style<'_> {
+impl PrintStyle<'_> {
     /// As the program says; NULL says nothing, and neither does what its struct is too short for.
     ///
     /// # Safety
     /// `arg` is NULL or points to `size` bytes of the struct (all of it if `size` is 0); its texts outlive the result.
     pub unsafe fn of(arg: *const SessionPrint) -> Self {
-        let mut style = Style { separator: c";", prefix: c"", merge: false };
+        let mut style = PrintStyle { separator: c";", prefix: c"", merge: false };
         if arg.is_null() {
             return style;
         }
@@ -60,13 +60,13 @@ impl Style<'_> {
 
 /// What a line says of one event, on one CPU or on all.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Counts {
+struct PrintedCounts {
     value: u64,
     enabled: u64,
     running: u64,
 }
 
-impl Counts {
+impl PrintedCounts {
     fn add(&mut self, value: u64, [_, enabled, running]: [u64; 3]) {
         self.value = self.value.saturating_add(value);
         self.enabled = self.enabled.saturating_add(enabled);
@@ -78,15 +78,15 @@ impl Counts {
         let mut counts = None;
         for event in events.iter().filter(|event| descriptor(**event, cpu).is_some()) {
             let efd: &Efd = event.efd(cpu);
-            counts.get_or_insert_with(Counts::default).add(scaled(efd), efd.val);
+            counts.get_or_insert_with(PrintedCounts::default).add(scaled(efd), efd.val);
         }
         counts
     }
 
     /// Of some events on all CPUs; times count only where the event has run, if it has run at all.
     fn everywhere(events: &[Event], cpus: usize) -> Self {
-        let mut counts = Counts::default();
-        let mut idle = Counts::default();
+        let mut counts = PrintedCounts::default();
+        let mut idle = PrintedCounts::default();
         for efd in events.iter().flat_map(|event| (0..cpus).map(|cpu| event.efd(cpu))) {
             let counted = if efd.val[2] > 0 { &mut counts } else { &mut idle };
             counted.add(scaled(efd), efd.val);
@@ -127,19 +127,19 @@ fn name(event: Event) -> *const c_char {
 
 /// The program's FILE.
 #[derive(Clone, Copy)]
-pub struct Out(*mut FILE);
+pub struct ProgramFile(*mut FILE);
 
-impl Out {
+impl ProgramFile {
     /// None for NULL.
     ///
     /// # Safety
     /// NULL, or a stream that is open as long as the result is used.
     pub unsafe fn of(file: *mut FILE) -> Option<Self> {
-        (!file.is_null()).then_some(Out(file))
+        (!file.is_null()).then_some(ProgramFile(file))
     }
 
     /// The rest of a line: ` [PERCENT]`, if it did not count all the time, and its end.
-    fn end_line(self, counts: &Counts) {
+    fn end_line(self, counts: &PrintedCounts) {
         // SAFETY: `of`; the arguments are what the formats say.
         unsafe {
             if let Some(percent) = counts.percent() {
@@ -151,12 +151,12 @@ impl Out {
 }
 
 /// `session_print`: a line for each event and CPU.
-pub fn session_print(out: Out, list: List, style: &Style) {
+pub fn session_print(out: ProgramFile, list: List, style: &PrintStyle) {
     for events in lines(list, style.merge) {
         for cpu in 0..list.cpus() {
-            let Some(counts) = Counts::on(&events, cpu) else { continue };
+            let Some(counts) = PrintedCounts::on(&events, cpu) else { continue };
             let format = c"%s%3d %-30s %'15lu".as_ptr();
-            // SAFETY: `Out::of`; the arguments are what the format says, and texts end with NUL.
+            // SAFETY: `ProgramFile::of`; the arguments are what the format says, and texts end with NUL.
             unsafe {
                 let value = counts.value as c_ulong;
                 libc::fprintf(out.0, format, style.prefix.as_ptr(), cpu as c_int, name(events[0]), value);
@@ -167,9 +167,9 @@ pub fn session_print(out: Out, list: List, style: &Style) {
 }
 
 /// `session_print_aggr`: a line for each event, the sum over all CPUs.
-pub fn session_print_aggr(out: Out, list: List, style: &Style) {
+pub fn session_print_aggr(out: ProgramFile, list: List, style: &PrintStyle) {
     for events in lines(list, style.merge) {
-        let counts = Counts::everywhere(&events, list.cpus());
+        let counts = PrintedCounts::everywhere(&events, list.cpus());
         let format = c"%s%-30s %'15lu".as_ptr();
         // SAFETY: as above.
         unsafe {
@@ -181,11 +181,13 @@ pub fn session_print_aggr(out: Out, list: List, style: &Style) {
 }
 
 /// `session_print_csv`: columns CPU, name, value, time enabled, time running.
-pub fn session_print_csv(out: Out, list: List, style: &Style) {
+pub fn session_print_csv(out: ProgramFile, list: List, style: &PrintStyle) {
     let separator = style.separator.as_ptr();
     for events in lines(list, style.merge) {
         for cpu in 0..list.cpus() {
-            let Some(Counts { value, enabled, running }) = Counts::on(&events, cpu) else { continue };
+            let Some(PrintedCounts { value, enabled, running }) = PrintedCounts::on(&events, cpu) else {
+                continue;
+            };
             let [value, enabled, running] = [value, enabled, running].map(|number| number as c_ulong);
             // SAFETY: as above.
             unsafe {
@@ -209,8 +211,8 @@ pub fn session_print_csv(out: Out, list: List, style: &Style) {
 }
 
 /// `print_event_list_attr`: what was resolved.
-pub fn print_event_list_attr(out: Out, list: List) {
-    // SAFETY: `Out::of`; texts end with NUL.
+pub fn print_event_list_attr(out: ProgramFile, list: List) {
+    // SAFETY: `ProgramFile::of`; texts end with NUL.
     let text = |format: &CStr, text: *const c_char| unsafe { libc::fprintf(out.0, format.as_ptr(), text) };
     for event in list.events() {
         let extra = event.extra();
