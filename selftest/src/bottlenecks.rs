@@ -1,9 +1,9 @@
 //! Microkernels whose bottleneck is known have to show it, between two readings of the library.
 #![forbid(unsafe_code)]
 
-use super::kernels::{self, Chase, Code, Mix};
+use super::kernels::{self, Chase, MachineCode, SlotMix};
 use super::machine;
-use super::report::{Tried, Untried, seen, untried};
+use super::report::{CheckObstacle, CheckResult, seen, untried};
 use std::hint::black_box;
 use std::io;
 use std::time::{Duration, Instant};
@@ -19,8 +19,8 @@ pub struct Bottleneck {
     pub code: &'static str,
     pub demand: Demand,
     /// On the emulated machine: how its slots divide.
-    pub mix: Mix,
-    make: fn(&Size) -> io::Result<Stretch>,
+    pub mix: SlotMix,
+    make: fn(&WorkloadSize) -> io::Result<Stretch>,
 }
 
 /// Which category stands out.
@@ -34,21 +34,21 @@ pub struct Demand {
 }
 
 /// How much of everything.
-struct Size {
+struct WorkloadSize {
     time: Duration,
     /// Bytes of the pointer chase, and of the code that jumps about.
     memory: usize,
     code: usize,
 }
 
-impl Size {
-    fn new(emulated: bool) -> Size {
+impl WorkloadSize {
+    fn new(emulated: bool) -> WorkloadSize {
         if emulated {
             // no caches there, and each new block of code takes long
-            return Size { time: Duration::from_micros(300), memory: 1 << 20, code: 1 << 15 };
+            return WorkloadSize { time: Duration::from_micros(300), memory: 1 << 20, code: 1 << 15 };
         }
         let past = machine::last_level_cache().unwrap_or(0).saturating_mul(4).clamp(256 << 20, 1 << 30);
-        Size {
+        WorkloadSize {
             time: Duration::from_millis(40),
             memory: past.min(machine::available_memory() / 4),
             code: 8 << 20,
@@ -56,9 +56,9 @@ impl Size {
     }
 }
 
-const fn mix(retiring: u64, bad: u64, frontend: u64, part: [u64; 4]) -> Mix {
+const fn mix(retiring: u64, bad: u64, frontend: u64, part: [u64; 4]) -> SlotMix {
     let [heavy, mispredicts, latency, memory] = part;
-    Mix { retiring, bad, frontend, heavy, mispredicts, latency, memory }
+    SlotMix { retiring, bad, frontend, heavy, mispredicts, latency, memory }
 }
 
 /// A stretch that runs this, whose result is not optimised away.
@@ -107,14 +107,14 @@ pub const ALL: [Bottleneck; 6] = [
         code: "jumps all over a large stretch of code",
         demand: Demand { category: 2, at_least: 0.5, part: 4 },
         mix: mix(8, 2, 48, [1, 8, 14, 4]),
-        make: |size| Code::jumps(size.code).and_then(|code| stretch(move || code.call(0))),
+        make: |size| MachineCode::jumps(size.code).and_then(|code| stretch(move || code.call(0))),
     },
     Bottleneck {
         name: "machine-clears",
         code: "code that modifies its next instruction",
         demand: Demand { category: 1, at_least: 0.1, part: 3 },
         mix: mix(4, 30, 20, [4, 1, 14, 4]),
-        make: |_| Code::modifying().and_then(|code| stretch(move || code.call(500))),
+        make: |_| MachineCode::modifying().and_then(|code| stretch(move || code.call(500))),
     },
 ];
 
@@ -132,7 +132,7 @@ impl Demand {
     }
 
     /// Whether the shares meet it, and what they are. What the bounds leave open is not decided.
-    pub fn judge(&self, l1: &L1, l2: Option<&L2>) -> Tried {
+    pub fn judge(&self, l1: &L1, l2: Option<&L2>) -> CheckResult {
         let Demand { category, at_least, part } = *self;
         let one = l1.shares();
         let mut what = shares(&LEVEL_1, &one, l1.error);
@@ -163,19 +163,30 @@ fn shares(metrics: &[Metric], values: &[f64], error: f64) -> String {
 
 impl Bottleneck {
     /// Runs it; on the emulated machine, with that mix.
-    pub fn run(&self, td: &TopDown, emulated: bool, mix: Mix) -> Tried {
-        self.region(td, emulated.then_some(mix), Size::new(emulated).time, &mut self.stretch(emulated)?)
+    pub fn run(&self, td: &TopDown, emulated: bool, mix: SlotMix) -> CheckResult {
+        self.region(
+            td,
+            emulated.then_some(mix),
+            WorkloadSize::new(emulated).time,
+            &mut self.stretch(emulated)?,
+        )
     }
 
     /// A stretch of it, which has run once.
-    pub fn stretch(&self, emulated: bool) -> Result<Stretch, Untried> {
-        let mut stretch = (self.make)(&Size::new(emulated))
+    pub fn stretch(&self, emulated: bool) -> Result<Stretch, CheckObstacle> {
+        let mut stretch = (self.make)(&WorkloadSize::new(emulated))
             .or_else(|error| untried(format!("no memory for it, or none that may be executed: {error}")))?;
         stretch();
         Ok(stretch)
     }
 
-    fn region(&self, td: &TopDown, mix: Option<Mix>, time: Duration, stretch: &mut Stretch) -> Tried {
+    fn region(
+        &self,
+        td: &TopDown,
+        mix: Option<SlotMix>,
+        time: Duration,
+        stretch: &mut Stretch,
+    ) -> CheckResult {
         let (before, after) = samples(td, mix, time, stretch)?;
         let l1 = topdown::decode_l1(Some(&before), &after)?;
         let l2 = match topdown::decode_l2(Some(&before), &after) {
@@ -189,7 +200,7 @@ impl Bottleneck {
 /// Two readings, and as much of a microkernel between them as fits; on the emulated machine, with a mix.
 pub fn samples(
     td: &TopDown,
-    mix: Option<Mix>,
+    mix: Option<SlotMix>,
     time: Duration,
     stretch: &mut Stretch,
 ) -> topdown::Result<(Sample, Sample)> {
@@ -210,11 +221,11 @@ pub fn samples(
 
 /// How long a microkernel runs.
 pub fn time(emulated: bool) -> Duration {
-    Size::new(emulated).time
+    WorkloadSize::new(emulated).time
 }
 
 /// On the emulated machine: a kernel with the mix of another has to be refused, else the verdicts above say nothing.
-pub fn refuses(td: &TopDown) -> Tried {
+pub fn refuses(td: &TopDown) -> CheckResult {
     let mut believed = Vec::new();
     for (k, bottleneck) in ALL.iter().enumerate() {
         // three on: another level 1 category
@@ -240,7 +251,7 @@ mod tests {
     use topdown::Options;
 
     /// The shares that the emulated machine would show.
-    fn shares_of(mix: Mix, error: f64) -> (L1, L2) {
+    fn shares_of(mix: SlotMix, error: f64) -> (L1, L2) {
         let parent = [mix.retiring, mix.bad, mix.frontend, 64 - mix.retiring - mix.bad - mix.frontend];
         let [retiring, bad_speculation, frontend_bound, backend_bound] = parent.map(|n| n as f64 / 64.0);
         let part = |whole: f64, n: u64| (whole * n as f64 / 16.0, whole * (16 - n) as f64 / 16.0);
@@ -301,7 +312,7 @@ mod tests {
     #[test]
     fn a_region_of_the_simulated_pmu_passes_through_to_a_verdict() {
         let td = TopDown::open(&Options { simulate: true, ..Options::default() }).unwrap();
-        let set = |mix: Mix| {
+        let set = |mix: SlotMix| {
             let parent = [mix.retiring, mix.bad, mix.frontend].map(|n| n as f64 / 64.0);
             let part = |k: usize, n: u64| parent[k] * n as f64 / 16.0;
             td.set_mix(&topdown::Mix {

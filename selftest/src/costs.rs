@@ -2,10 +2,10 @@
 #![forbid(unsafe_code)]
 
 use super::kernels::work;
-use super::machine::Machine;
-use super::raw::{CHandle, Group, tsc};
+use super::machine::TestMachine;
+use super::raw::{CHandle, SlotsGroup, tsc};
 use super::registers::registers;
-use super::report::{Tried, Untried, seen};
+use super::report::{CheckObstacle, CheckResult, seen};
 use std::hint::black_box;
 use topdown::{Options, SourceKind, TopDown};
 
@@ -36,11 +36,11 @@ fn cost(turns: usize, each: u64, mut prepare: impl FnMut(), mut call: impl FnMut
 }
 
 /// A reading is not much more than the two RDPMC that it needs.
-pub fn costs(machine: &Machine) -> Tried {
+pub fn costs(machine: &TestMachine) -> CheckResult {
     const EACH: u32 = 32;
     let turns = if machine.emulated { 101 } else { 2001 };
     let (bare, reset, read) = {
-        let group = Group::start(&machine.pmu)?;
+        let group = SlotsGroup::start(&machine.pmu)?;
         registers(&group)?;
         let bare = cost(turns, EACH.into(), || (), || _ = black_box(group.bare_pairs(EACH)));
         let reset = cost(turns, 1, || (), || _ = black_box(group.reset()));
@@ -61,7 +61,7 @@ pub fn costs(machine: &Machine) -> Tried {
 }
 
 /// td_read with more in the registers than it wants, and a budget that lets it do something about it.
-fn window(turns: usize) -> Result<(Cost, u64), Untried> {
+fn window(turns: usize) -> Result<(Cost, u64), CheckObstacle> {
     let td = TopDown::open(&Options {
         source: SourceKind::Registers,
         max_overhead_ppm: 1_000_000,

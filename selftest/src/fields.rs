@@ -1,19 +1,19 @@
 //! What the registers themselves do: how the fields round, when they overflow, how many slots pass between two looks.
 #![forbid(unsafe_code)]
 
-use super::kernels::{self, Mix, work};
-use super::machine::Machine;
-use super::raw::{Group, Registers};
+use super::kernels::{self, SlotMix, work};
+use super::machine::TestMachine;
+use super::raw::{RegisterPair, SlotsGroup};
 use super::registers::{HANDFUL, registers, tally};
-use super::report::{Tried, Untried, seen, untried};
+use super::report::{CheckObstacle, CheckResult, seen, untried};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use topdown_seam::random::Random;
 
 /// Readings after all sorts of work, each of more than a handful of slots.
-fn readings(machine: &Machine) -> Result<Vec<Registers>, Untried> {
+fn readings(machine: &TestMachine) -> Result<Vec<RegisterPair>, CheckObstacle> {
     const READINGS: usize = 2000;
-    let group = Group::start(&machine.pmu)?;
+    let group = SlotsGroup::start(&machine.pmu)?;
     let (mut random, mut branches) = (Random::new(4), 5);
     let mut up_to = |most: u64| random.below(most + 1);
     let mut all = Vec::with_capacity(READINGS);
@@ -26,7 +26,10 @@ fn readings(machine: &Machine) -> Result<Vec<Registers>, Untried> {
             let bad = up_to(63 - retiring);
             let frontend = up_to(63 - retiring - bad);
             let [heavy, mispredicts, latency, memory] = [up_to(15), up_to(15), up_to(15), up_to(15)];
-            kernels::set_mix(Some(Mix { retiring, bad, frontend, heavy, mispredicts, latency, memory }), 0);
+            kernels::set_mix(
+                Some(SlotMix { retiring, bad, frontend, heavy, mispredicts, latency, memory }),
+                0,
+            );
         }
         match up_to(3) {
             0 => kernels::adds(up_to(100)),
@@ -48,7 +51,7 @@ fn readings(machine: &Machine) -> Result<Vec<Registers>, Untried> {
 }
 
 /// The four fields of level 1 add up to a whole.
-pub fn whole(machine: &Machine) -> Tried {
+pub fn whole(machine: &TestMachine) -> CheckResult {
     let sums: Vec<u64> =
         readings(machine)?.into_iter().map(|now| (0..4).map(|k| now.field(k)).sum()).collect();
     if sums.is_empty() {
@@ -58,7 +61,7 @@ pub fn whole(machine: &Machine) -> Tried {
 }
 
 /// No part is above its parent, by more than what rounding does.
-pub fn parts(machine: &Machine) -> Tried {
+pub fn parts(machine: &TestMachine) -> CheckResult {
     if machine.pmu.metrics < 8 {
         return untried("this PMU has level 1 only");
     }
@@ -76,12 +79,20 @@ pub fn parts(machine: &Machine) -> Tried {
 const A_SECOND: u64 = 1 << 35;
 
 /// SLOTS goes on, without a reading, for longer than the library lets it.
-pub fn overflow(machine: &Machine) -> Tried {
-    let group = Group::start(&machine.pmu)?;
+pub fn overflow(machine: &TestMachine) -> CheckResult {
+    let group = SlotsGroup::start(&machine.pmu)?;
     if machine.emulated {
         // each instruction counts as 16^4: hours pass at once
         kernels::set_mix(
-            Some(Mix { retiring: 32, bad: 8, frontend: 8, heavy: 4, mispredicts: 8, latency: 8, memory: 8 }),
+            Some(SlotMix {
+                retiring: 32,
+                bad: 8,
+                frontend: 8,
+                heavy: 4,
+                mispredicts: 8,
+                latency: 8,
+                memory: 8,
+            }),
             4,
         );
     }
@@ -92,7 +103,7 @@ pub fn overflow(machine: &Machine) -> Tried {
     tried
 }
 
-fn run_on(group: &Group, stretch: u64) -> Tried {
+fn run_on(group: &SlotsGroup, stretch: u64) -> CheckResult {
     let (mut last, mut before, mut went_back) = (0, 0u64, Vec::new());
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(6) && before + last < 4 * A_SECOND {
@@ -125,8 +136,8 @@ fn run_on(group: &Group, stretch: u64) -> Tried {
 const EDGE: u64 = 320;
 
 /// Slots between two RDPMC of SLOTS.
-pub fn edge(machine: &Machine) -> Tried {
-    let group = Group::start(&machine.pmu)?;
+pub fn edge(machine: &TestMachine) -> CheckResult {
+    let group = SlotsGroup::start(&machine.pmu)?;
     let mut passed: Vec<u64> = Vec::new();
     for turn in 0..if machine.emulated { 5_000 } else { 200_000 } {
         kernels::adds(turn % 7); // what is in flight

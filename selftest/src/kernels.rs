@@ -92,24 +92,24 @@ pub fn branches(rounds: u64, seed: &mut u64) -> u64 {
 /// A cache line that holds the address of the next.
 #[repr(align(64))]
 #[derive(Clone)]
-struct Line(*const Line);
+struct CacheLine(*const CacheLine);
 
 /// A chain of loads through memory in random order, each from where the one before says.
 pub struct Chase {
-    lines: Vec<Line>,
-    at: *const Line,
+    lines: Vec<CacheLine>,
+    at: *const CacheLine,
 }
 
 impl Chase {
     /// So many bytes in one cycle (Sattolo's permutation).
     pub fn new(bytes: usize) -> Chase {
-        let count = (bytes / size_of::<Line>()).max(2);
+        let count = (bytes / size_of::<CacheLine>()).max(2);
         let mut order: Vec<u32> = (0..count as u32).collect();
         let mut random = Random::new(1);
         for i in (1..count).rev() {
             order.swap(i, random.below(i as u64) as usize);
         }
-        let mut lines = vec![Line(null_mut()); count];
+        let mut lines = vec![CacheLine(null_mut()); count];
         let first = lines.as_ptr();
         for (line, next) in lines.iter_mut().zip(&order) {
             line.0 = first.wrapping_add(*next as usize);
@@ -130,19 +130,19 @@ impl Chase {
                 options(readonly, nostack),
             );
         }
-        (self.at as usize - self.lines.as_ptr() as usize) / size_of::<Line>()
+        (self.at as usize - self.lines.as_ptr() as usize) / size_of::<CacheLine>()
     }
 }
 
 /// Machine code made at run time: `fn(u64) -> u64`.
-pub struct Code {
+pub struct MachineCode {
     place: *mut u8,
     length: usize,
 }
 
-impl Code {
+impl MachineCode {
     /// Code at a place of its own, which it may write to if `writable`.
-    fn new(code: &[u8], writable: bool) -> io::Result<Code> {
+    fn new(code: &[u8], writable: bool) -> io::Result<MachineCode> {
         let (protection, flags) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: a new mapping, at a place that the kernel chooses.
@@ -150,7 +150,7 @@ impl Code {
         if place == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let made = Code { place: place.cast(), length: code.len() };
+        let made = MachineCode { place: place.cast(), length: code.len() };
         // SAFETY: the mapping is as long as the code, and ours alone.
         unsafe { made.place.copy_from_nonoverlapping(code.as_ptr(), code.len()) };
         let protection = if writable { protection } else { libc::PROT_READ } | libc::PROT_EXEC;
@@ -164,7 +164,7 @@ impl Code {
     /// A walk over a large footprint: blocks of 64 bytes, each of which jumps to the next, in random order, so that caches
     /// of instructions, their TLB and the table of branches miss. One call is one walk and returns the number of
     /// blocks.
-    pub fn jumps(bytes: usize) -> io::Result<Code> {
+    pub fn jumps(bytes: usize) -> io::Result<MachineCode> {
         const BLOCK: usize = 64;
         let count = (bytes / BLOCK).max(2);
         let mut order: Vec<usize> = (1..count).collect();
@@ -192,13 +192,13 @@ impl Code {
             }
             code[block * BLOCK..][..bytes.len()].copy_from_slice(&bytes);
         }
-        Code::new(&code, false)
+        MachineCode::new(&code, false)
     }
 
     /// A loop that writes the number of turns that are left into its own next instruction, and returns what that one
     /// loaded, summed up over all turns: n + (n - 1) + ... + 1, if each write was seen.
-    pub fn modifying() -> io::Result<Code> {
-        Code::new(
+    pub fn modifying() -> io::Result<MachineCode> {
+        MachineCode::new(
             &[
                 0x31, 0xc0, // xor eax, eax
                 0x89, 0x3d, 1, 0, 0, 0, // 2: mov [rip + 1], edi
@@ -222,7 +222,7 @@ impl Code {
     }
 }
 
-impl Drop for Code {
+impl Drop for MachineCode {
     fn drop(&mut self) {
         // SAFETY: it was mapped by `new`, and is called no more.
         unsafe { libc::munmap(self.place.cast(), self.length) };
@@ -233,7 +233,7 @@ impl Drop for Code {
 /// frontend bound in 1/64 of slots; heavy operations, branch mispredicts, fetch latency and memory bound in 1/16 of their
 /// parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mix {
+pub struct SlotMix {
     pub retiring: u64,
     pub bad: u64,
     pub frontend: u64,
@@ -245,7 +245,7 @@ pub struct Mix {
 
 /// Sets the mix of the code that follows, one instruction per cycle; each counts as 16^warp. None: the default. Only the
 /// emulated machine knows it.
-pub fn set_mix(mix: Option<Mix>, warp: u64) {
+pub fn set_mix(mix: Option<SlotMix>, warp: u64) {
     const ARCH_SET_GS: u64 = 0x1001;
     let value = mix.map_or(0, |m| {
         (if warp > 0 { 0x2b } else { 0x2a }) << 41
@@ -283,13 +283,13 @@ mod tests {
     #[test]
     fn the_walk_passes_through_each_block_once() {
         for blocks in [2, 3, 1000] {
-            assert_eq!(Code::jumps(64 * blocks).unwrap().call(0), blocks as u64);
+            assert_eq!(MachineCode::jumps(64 * blocks).unwrap().call(0), blocks as u64);
         }
     }
 
     #[test]
     fn the_loop_that_modifies_itself_sees_what_it_wrote() {
-        assert_eq!(Code::modifying().unwrap().call(1000), 500_500);
+        assert_eq!(MachineCode::modifying().unwrap().call(1000), 500_500);
     }
 
     #[test]

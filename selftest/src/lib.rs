@@ -15,8 +15,8 @@ mod report;
 mod sharing;
 mod sources;
 
-use machine::Machine;
-use report::{Report, Tried, untried};
+use machine::TestMachine;
+use report::{CheckReport, CheckResult, untried};
 use std::io::{self, Write, stdout};
 use std::path::Path;
 use std::process::ExitCode;
@@ -29,7 +29,7 @@ struct Assumption {
     assumed: &'static str,
     /// Where in docs/kernel-facts.md, docs/kernel-facts-more.md or docs/error-bound.md.
     facts: &'static str,
-    run: fn(&Machine) -> Tried,
+    run: fn(&TestMachine) -> CheckResult,
 }
 
 const ASSUMPTIONS: &[Assumption] = &[
@@ -153,7 +153,7 @@ const EMULATED: &str = "\n*** EMULATED: this is the emulated machine of c-tests/
 /// The report cannot be written.
 pub fn run(to: Option<&Path>, json: bool) -> io::Result<ExitCode> {
     match to {
-        None => match write_report(Report::new(stdout(), json)) {
+        None => match write_report(CheckReport::new(stdout(), json)) {
             Err(error) => {
                 Err(io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
             }
@@ -165,13 +165,13 @@ pub fn run(to: Option<&Path>, json: bool) -> io::Result<ExitCode> {
 
 fn write_to(path: &Path, json: bool) -> io::Result<ExitCode> {
     let mut output = Output::create(path)?;
-    let (summary, status) = write_report(Report::new(&mut output, json))?;
+    let (summary, status) = write_report(CheckReport::new(&mut output, json))?;
     output.finish()?;
     print(&format!("{summary}; the report is in {}\n", clean(&path.display().to_string())))?;
     Ok(status)
 }
 
-fn write_report<W: Write>(mut report: Report<W>) -> io::Result<(String, ExitCode)> {
+fn write_report<W: Write>(mut report: CheckReport<W>) -> io::Result<(String, ExitCode)> {
     report.head(machine::describe())?;
     match ready() {
         Ok((machine, td)) => try_all(&mut report, machine.as_ref(), td)?,
@@ -185,13 +185,17 @@ fn write_report<W: Write>(mut report: Report<W>) -> io::Result<(String, ExitCode
 }
 
 /// The machine, if its kernel shows the registers, and a handle on counters of either kind.
-fn ready() -> Result<(Option<Machine>, TopDown), String> {
-    let machine = Machine::find().transpose().map_err(|error| error.to_string())?;
+fn ready() -> Result<(Option<TestMachine>, TopDown), String> {
+    let machine = TestMachine::find().transpose().map_err(|error| error.to_string())?;
     let td = TopDown::open(&Options::default()).map_err(|error| error.to_string())?;
     Ok((machine, td))
 }
 
-fn try_all<W: Write>(report: &mut Report<W>, machine: Option<&Machine>, td: TopDown) -> io::Result<()> {
+fn try_all<W: Write>(
+    report: &mut CheckReport<W>,
+    machine: Option<&TestMachine>,
+    td: TopDown,
+) -> io::Result<()> {
     let emulated = machine::is_emulated();
     if let Some(machine) = machine {
         report.line(&format!("on CPU      {}", machine.cpu))?;
@@ -225,7 +229,7 @@ fn try_all<W: Write>(report: &mut Report<W>, machine: Option<&Machine>, td: TopD
 }
 
 /// What registers and general-purpose counters say of each microkernel.
-fn try_sources<W: Write>(report: &mut Report<W>, machine: Option<&Machine>) -> io::Result<()> {
+fn try_sources<W: Write>(report: &mut CheckReport<W>, machine: Option<&TestMachine>) -> io::Result<()> {
     let assumed =
         "registers and general counters say the same of it, or differ by the slots that the core drops";
     let machine = match (sources::both(), machine) {

@@ -11,7 +11,7 @@ use topdown_seam::thread::may_run_on;
 const DEVICES: &str = "/sys/bus/event_source/devices";
 
 /// The PMU that has SLOTS.
-pub struct Pmu {
+pub struct SlotsPmu {
     pub name: &'static str,
     /// Its number for `perf_event_attr.type`.
     pub kind: u32,
@@ -22,8 +22,8 @@ pub struct Pmu {
 }
 
 /// The machine, and where on it the checks run.
-pub struct Machine {
-    pub pmu: Pmu,
+pub struct TestMachine {
+    pub pmu: SlotsPmu,
     /// The CPU that this thread is pinned to.
     pub cpu: usize,
     /// Another that has the PMU, if there is one.
@@ -43,12 +43,12 @@ fn clean(text: &str) -> String {
     text.trim_matches(|c: char| c.is_whitespace() || c.is_control()).to_string()
 }
 
-fn pmu() -> Option<Pmu> {
+fn pmu() -> Option<SlotsPmu> {
     let name = ["cpu", "cpu_core"]
         .into_iter()
         .find(|name| Path::new(&format!("{DEVICES}/{name}/events/slots")).exists())?;
     let file = |path: &str| text(&format!("{DEVICES}/{name}/{path}"));
-    Some(Pmu {
+    Some(SlotsPmu {
         name,
         kind: file("type")?.parse().ok()?,
         metrics: if file("events/topdown-heavy-ops").is_some() { 8 } else { 4 },
@@ -61,13 +61,13 @@ fn numbers(list: &str) -> Vec<usize> {
     topdown_seam::numbers::listed(list).into_iter().map(|cpu| cpu as usize).collect()
 }
 
-impl Machine {
+impl TestMachine {
     /// Finds the PMU and pins this thread to a CPU that has it: none if there is none.
-    pub fn find() -> Option<io::Result<Machine>> {
-        pmu().map(Machine::pinned_to)
+    pub fn find() -> Option<io::Result<TestMachine>> {
+        pmu().map(TestMachine::pinned_to)
     }
 
-    fn pinned_to(pmu: Pmu) -> io::Result<Machine> {
+    fn pinned_to(pmu: SlotsPmu) -> io::Result<TestMachine> {
         let e_cores =
             text(&format!("{DEVICES}/cpu_atom/cpus")).map(|list| numbers(&list)).unwrap_or_default();
         let allowed = may_run_on(0).into_iter().map(|cpu| cpu as usize);
@@ -80,7 +80,7 @@ impl Machine {
         })?;
         let other = fit.next();
         raw::pin(cpu)?;
-        Ok(Machine { pmu, cpu, other, e_core: e_cores.first().copied(), emulated: is_emulated() })
+        Ok(TestMachine { pmu, cpu, other, e_core: e_cores.first().copied(), emulated: is_emulated() })
     }
 
     /// Back to the CPU where the checks run.

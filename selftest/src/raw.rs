@@ -1,7 +1,7 @@
 //! perf_event_open, RDPMC and the scheduler with no library between: what is assumed of them is tried with these.
 #![allow(unsafe_code)]
 
-use super::machine::Pmu;
+use super::machine::SlotsPmu;
 use perf_event_open_sys::bindings::{
     PERF_FORMAT_GROUP, PERF_FORMAT_TOTAL_TIME_ENABLED, PERF_FORMAT_TOTAL_TIME_RUNNING, perf_event_attr,
     perf_event_mmap_page,
@@ -52,7 +52,7 @@ pub enum Start {
 
 /// What a control page says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Page {
+pub struct ControlPage {
     pub sequence: u32,
     pub index: u32,
     pub offset: i64,
@@ -62,12 +62,12 @@ pub struct Page {
 
 /// SLOTS and PERF_METRICS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Registers {
+pub struct RegisterPair {
     pub slots: u64,
     pub metrics: u64,
 }
 
-impl Registers {
+impl RegisterPair {
     /// A field of PERF_METRICS.
     pub fn field(self, k: usize) -> u64 {
         self.metrics >> (8 * k) & 0xff
@@ -75,7 +75,7 @@ impl Registers {
 }
 
 /// What read(2) of a group, or of an event alone, says.
-pub struct Count {
+pub struct ReadCount {
     pub enabled: u64,
     pub running: u64,
     /// What the leader counted.
@@ -83,20 +83,20 @@ pub struct Count {
 }
 
 /// An open event, and its control page.
-pub struct Event {
+pub struct MappedEvent {
     fd: OwnedFd,
     page: *const perf_event_mmap_page,
 }
 
-impl Event {
+impl MappedEvent {
     /// Opens an event; user mode only.
     pub fn open(
-        pmu: &Pmu,
+        pmu: &SlotsPmu,
         config: u64,
         of: EventTarget,
         start: Start,
-        leader: Option<&Event>,
-    ) -> io::Result<Event> {
+        leader: Option<&MappedEvent>,
+    ) -> io::Result<MappedEvent> {
         let format = PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
         let mut attr = perf_event_attr {
             type_: pmu.kind,
@@ -120,11 +120,11 @@ impl Event {
         if page == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        Ok(Event { fd, page: page.cast_const().cast() })
+        Ok(MappedEvent { fd, page: page.cast_const().cast() })
     }
 
     /// read(2): of its group, if it leads one.
-    pub fn count(&self) -> io::Result<Count> {
+    pub fn count(&self) -> io::Result<ReadCount> {
         let mut words = [0u64; 3 + 9];
         // SAFETY: the kernel writes no more than it is told.
         let length =
@@ -132,19 +132,19 @@ impl Event {
         match length {
             ..0 => Err(io::Error::last_os_error()),
             0..32 => Err(io::Error::other("read(2) of the group gave too little")),
-            _ => Ok(Count { enabled: words[1], running: words[2], slots: words[3] }),
+            _ => Ok(ReadCount { enabled: words[1], running: words[2], slots: words[3] }),
         }
     }
 
     /// What the control page says, all at one sequence number.
-    pub fn page(&self) -> Page {
+    pub fn page(&self) -> ControlPage {
         loop {
             // SAFETY: mapped as long as the event is; the kernel writes there at any time, hence volatile.
             let (page, after) = unsafe {
                 let sequence = read_volatile(addr_of!((*self.page).lock));
                 compiler_fence(Ordering::Acquire);
                 let capabilities = read_volatile(addr_of!((*self.page).__bindgen_anon_1.capabilities));
-                let page = Page {
+                let page = ControlPage {
                     sequence,
                     index: read_volatile(addr_of!((*self.page).index)),
                     offset: read_volatile(addr_of!((*self.page).offset)),
@@ -161,7 +161,7 @@ impl Event {
     }
 }
 
-impl Drop for Event {
+impl Drop for MappedEvent {
     fn drop(&mut self) {
         // SAFETY: it was mapped by `open`, and is used no more.
         unsafe { libc::munmap(self.page.cast_mut().cast(), PAGE) };
@@ -169,25 +169,25 @@ impl Drop for Event {
 }
 
 /// SLOTS and all metric events.
-pub struct Group {
-    leader: Event,
-    members: Vec<Event>,
+pub struct SlotsGroup {
+    leader: MappedEvent,
+    members: Vec<MappedEvent>,
 }
 
-impl Group {
+impl SlotsGroup {
     /// Opens a group of SLOTS and so many metric events. RDPMC where there is none would end the program: so the caller
     /// is pinned to CPUs of the PMU.
-    pub fn open(pmu: &Pmu, metrics: usize, of: EventTarget, start: Start) -> io::Result<Group> {
-        let leader = Event::open(pmu, SLOTS, of, start, None)?;
+    pub fn open(pmu: &SlotsPmu, metrics: usize, of: EventTarget, start: Start) -> io::Result<SlotsGroup> {
+        let leader = MappedEvent::open(pmu, SLOTS, of, start, None)?;
         let members = (0..metrics as u64)
-            .map(|k| Event::open(pmu, METRICS + 0x100 * k, of, start, Some(&leader)))
+            .map(|k| MappedEvent::open(pmu, METRICS + 0x100 * k, of, start, Some(&leader)))
             .collect::<io::Result<_>>()?;
-        Ok(Group { leader, members })
+        Ok(SlotsGroup { leader, members })
     }
 
     /// Opens the calling thread's, starts it, and resets it while it runs.
-    pub fn start(pmu: &Pmu) -> io::Result<Group> {
-        let group = Group::open(pmu, pmu.metrics, EventTarget::Thread(0), Start::Disabled)?;
+    pub fn start(pmu: &SlotsPmu) -> io::Result<SlotsGroup> {
+        let group = SlotsGroup::open(pmu, pmu.metrics, EventTarget::Thread(0), Start::Disabled)?;
         group.enable()?;
         group.reset()?;
         Ok(group)
@@ -217,33 +217,33 @@ impl Group {
     }
 
     /// read(2) of the group.
-    pub fn count(&self) -> io::Result<Count> {
+    pub fn count(&self) -> io::Result<ReadCount> {
         self.leader.count()
     }
 
     /// The leader's control page.
-    pub fn page(&self) -> Page {
+    pub fn page(&self) -> ControlPage {
         self.leader.page()
     }
 
     /// Those of the metric events.
-    pub fn member_pages(&self) -> Vec<Page> {
-        self.members.iter().map(Event::page).collect()
+    pub fn member_pages(&self) -> Vec<ControlPage> {
+        self.members.iter().map(MappedEvent::page).collect()
     }
 
-    fn is_here(page: Page) -> bool {
+    fn is_here(page: ControlPage) -> bool {
         page.rdpmc && page.index == SLOTS_INDEX
     }
 
     /// Both registers, of one turn; none while others have them.
-    pub fn registers(&self) -> Option<Registers> {
+    pub fn registers(&self) -> Option<RegisterPair> {
         loop {
             let page = self.page();
-            if !Group::is_here(page) {
+            if !SlotsGroup::is_here(page) {
                 return None;
             }
             // SAFETY: RDPMC was granted, and the thread is pinned to CPUs that have these counters.
-            let registers = unsafe { Registers { slots: rdpmc_slots(), metrics: rdpmc_metrics() } };
+            let registers = unsafe { RegisterPair { slots: rdpmc_slots(), metrics: rdpmc_metrics() } };
             if self.page().sequence == page.sequence {
                 return Some(registers);
             }
@@ -253,7 +253,7 @@ impl Group {
     /// SLOTS twice, one RDPMC right after the other.
     pub fn slots_twice(&self) -> Option<(u64, u64)> {
         let page = self.page();
-        if !Group::is_here(page) {
+        if !SlotsGroup::is_here(page) {
             return None;
         }
         // SAFETY: as in `registers`.
@@ -264,7 +264,7 @@ impl Group {
     /// The pair that a reading takes, with nothing around it: what the rest is measured against.
     pub fn bare_pairs(&self, n: u32) -> u64 {
         let mut sum = 0u64;
-        if Group::is_here(self.page()) {
+        if SlotsGroup::is_here(self.page()) {
             for _ in 0..n {
                 // SAFETY: as in `registers`.
                 sum = sum.wrapping_add(unsafe { rdpmc_slots() ^ rdpmc_metrics() });

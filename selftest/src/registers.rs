@@ -2,11 +2,12 @@
 #![forbid(unsafe_code)]
 
 use super::kernels::work;
-use super::machine::Machine;
+use super::machine::TestMachine;
 use super::raw::{
-    self, Event, EventTarget, Group, METRICS, METRICS_INDEX, Page, Registers, SLOTS, SLOTS_INDEX, Start,
+    self, ControlPage, EventTarget, METRICS, METRICS_INDEX, MappedEvent, RegisterPair, SLOTS, SLOTS_INDEX,
+    SlotsGroup, Start,
 };
-use super::report::{Tried, Untried, seen, untried};
+use super::report::{CheckObstacle, CheckResult, seen, untried};
 use super::sharing::beside_a_rival;
 use std::time::Duration;
 
@@ -20,10 +21,10 @@ const ADDED: u64 = 50;
 const UNITS: u64 = 8;
 
 /// The registers, which have to be there.
-pub fn registers(group: &Group) -> Result<Registers, Untried> {
+pub fn registers(group: &SlotsGroup) -> Result<RegisterPair, CheckObstacle> {
     group.registers().ok_or_else(|| {
-        let Page { index, rdpmc, .. } = group.page();
-        Untried(format!(
+        let ControlPage { index, rdpmc, .. } = group.page();
+        CheckObstacle(format!(
             "the registers cannot be read here: index {index:#x}, cap_user_rdpmc {}",
             u8::from(rdpmc)
         ))
@@ -31,8 +32,8 @@ pub fn registers(group: &Group) -> Result<Registers, Untried> {
 }
 
 /// The numbers that the control pages show.
-pub fn pages(machine: &Machine) -> Tried {
-    let group = Group::start(&machine.pmu)?;
+pub fn pages(machine: &TestMachine) -> CheckResult {
+    let group = SlotsGroup::start(&machine.pmu)?;
     work(PLENTY);
     registers(&group)?;
     let page = group.page();
@@ -54,8 +55,8 @@ pub fn pages(machine: &Machine) -> Tried {
 }
 
 /// read(2) zeroes the registers, and the page does not tell.
-pub fn reset_on_read(machine: &Machine) -> Tried {
-    let group = Group::start(&machine.pmu)?;
+pub fn reset_on_read(machine: &TestMachine) -> CheckResult {
+    let group = SlotsGroup::start(&machine.pmu)?;
     work(PLENTY);
     let (before, page, switches) = (registers(&group)?, group.page(), raw::switches());
     let count = group.count()?;
@@ -73,8 +74,8 @@ pub fn reset_on_read(machine: &Machine) -> Tried {
 }
 
 /// RESET zeroes the registers of a running group only.
-pub fn reset_while_off(machine: &Machine) -> Tried {
-    let group = Group::start(&machine.pmu)?;
+pub fn reset_while_off(machine: &TestMachine) -> CheckResult {
+    let group = SlotsGroup::start(&machine.pmu)?;
     work(PLENTY);
     let before = registers(&group)?;
     group.disable()?;
@@ -93,10 +94,10 @@ pub fn reset_while_off(machine: &Machine) -> Tried {
 }
 
 /// A group that is opened enabled and grows while it runs loses its first interval.
-pub fn opened_enabled(machine: &Machine) -> Tried {
+pub fn opened_enabled(machine: &TestMachine) -> CheckResult {
     for _ in 0..20 {
         // one, as in topdown.txt: adding a second one mends it
-        let group = Group::open(&machine.pmu, 1, EventTarget::Thread(0), Start::Running)?;
+        let group = SlotsGroup::open(&machine.pmu, 1, EventTarget::Thread(0), Start::Running)?;
         let sequence = group.page().sequence;
         work(PLENTY);
         let shown = registers(&group)?;
@@ -113,9 +114,9 @@ pub fn opened_enabled(machine: &Machine) -> Tried {
 }
 
 /// offset + RDPMC, the usual formula, against the kernel's count.
-pub fn offset_rule(machine: &Machine) -> Tried {
-    let group = Group::start(&machine.pmu)?;
-    let formula = || -> Result<i64, Untried> {
+pub fn offset_rule(machine: &TestMachine) -> CheckResult {
+    let group = SlotsGroup::start(&machine.pmu)?;
+    let formula = || -> Result<i64, CheckObstacle> {
         let (page, shown) = (group.page(), registers(&group)?);
         Ok(page.offset.wrapping_add(shown.slots as i64))
     };
@@ -142,7 +143,7 @@ fn naps(n: u32) {
 }
 
 /// Whether the registers go on from where they were.
-fn go_on(before: Registers, after: Registers, fields: usize, what: &str) -> Tried {
+fn go_on(before: RegisterPair, after: RegisterPair, fields: usize, what: &str) -> CheckResult {
     let moved = (0..fields).map(|k| before.field(k).abs_diff(after.field(k))).max().unwrap_or(0);
     seen(
         after.slots >= before.slots && after.slots - before.slots <= before.slots / ADDED && moved <= UNITS,
@@ -154,8 +155,8 @@ fn go_on(before: Registers, after: Registers, fields: usize, what: &str) -> Trie
 }
 
 /// Context switches, beside another that has the same counters on the same CPU.
-pub fn restored(machine: &Machine) -> Tried {
-    let group = Group::start(&machine.pmu)?;
+pub fn restored(machine: &TestMachine) -> CheckResult {
+    let group = SlotsGroup::start(&machine.pmu)?;
     beside_a_rival(machine, machine.cpu, || {
         work(10 * PLENTY);
         let (before, switches) = (registers(&group)?, raw::switches());
@@ -169,9 +170,9 @@ pub fn restored(machine: &Machine) -> Tried {
 }
 
 /// From one CPU to another, where another has the same counters, and back.
-pub fn migrated(machine: &Machine) -> Tried {
+pub fn migrated(machine: &TestMachine) -> CheckResult {
     let Some(other) = machine.other else { return untried("there is one CPU only with these counters") };
-    let group = Group::start(&machine.pmu)?;
+    let group = SlotsGroup::start(&machine.pmu)?;
     beside_a_rival(machine, other, || {
         work(10 * PLENTY);
         let before = registers(&group)?;
@@ -189,8 +190,8 @@ pub fn migrated(machine: &Machine) -> Tried {
 }
 
 /// The sequence number counts context switches.
-pub fn sequence(machine: &Machine) -> Tried {
-    let group = Group::start(&machine.pmu)?;
+pub fn sequence(machine: &TestMachine) -> CheckResult {
+    let group = SlotsGroup::start(&machine.pmu)?;
     let mut steps: Vec<u32> = Vec::new();
     for _ in 0..100 {
         let (from, switches) = (group.page().sequence, raw::switches());
@@ -218,14 +219,14 @@ pub fn tally<T: Ord + std::fmt::Display>(values: &[T]) -> String {
 }
 
 /// On an E-core the page says that there is nothing to read, and SLOTS cannot be opened.
-pub fn e_core(machine: &Machine) -> Tried {
+pub fn e_core(machine: &TestMachine) -> CheckResult {
     let Some(cpu) = machine.e_core else { return untried("there is no E-core") };
-    let group = Group::start(&machine.pmu)?;
+    let group = SlotsGroup::start(&machine.pmu)?;
     raw::pin(cpu)?;
     work(1000);
     let index = group.page().index;
     raw::pin(machine.cpu)?;
-    let opened = Event::open(&machine.pmu, SLOTS, EventTarget::Cpu(cpu), Start::Disabled, None);
+    let opened = MappedEvent::open(&machine.pmu, SLOTS, EventTarget::Cpu(cpu), Start::Disabled, None);
     let answer = opened.map_or_else(|error| error.raw_os_error().unwrap_or(0), |_| 0);
     if answer == libc::EACCES {
         return untried(format!("counting a CPU is not permitted; run it as root (index there: {index:#x})"));
@@ -240,9 +241,10 @@ pub fn e_core(machine: &Machine) -> Tried {
 }
 
 /// A metric event twice in a group.
-pub fn duplicate(machine: &Machine) -> Tried {
-    let open =
-        |config, leader| Event::open(&machine.pmu, config, EventTarget::Thread(0), Start::Disabled, leader);
+pub fn duplicate(machine: &TestMachine) -> CheckResult {
+    let open = |config, leader| {
+        MappedEvent::open(&machine.pmu, config, EventTarget::Thread(0), Start::Disabled, leader)
+    };
     let leader = open(SLOTS, None)?;
     let _first = open(METRICS, Some(&leader))?;
     let answer = open(METRICS, Some(&leader)).map_or_else(|error| error.raw_os_error().unwrap_or(0), |_| 0);
@@ -250,14 +252,20 @@ pub fn duplicate(machine: &Machine) -> Tried {
 }
 
 /// Level 2 codes on a CPU whose metric events are of level 1.
-pub fn junk(machine: &Machine) -> Tried {
+pub fn junk(machine: &TestMachine) -> CheckResult {
     if machine.pmu.metrics > 4 {
         return untried("this PMU has level 2");
     }
-    let group = Group::start(&machine.pmu)?;
+    let group = SlotsGroup::start(&machine.pmu)?;
     drop(group);
-    let leader = Event::open(&machine.pmu, SLOTS, EventTarget::Thread(0), Start::Running, None)?;
-    match Event::open(&machine.pmu, METRICS + 0x400, EventTarget::Thread(0), Start::Disabled, Some(&leader)) {
+    let leader = MappedEvent::open(&machine.pmu, SLOTS, EventTarget::Thread(0), Start::Running, None)?;
+    match MappedEvent::open(
+        &machine.pmu,
+        METRICS + 0x400,
+        EventTarget::Thread(0),
+        Start::Disabled,
+        Some(&leader),
+    ) {
         Ok(event) => {
             let index = event.page().index;
             seen(index != METRICS_INDEX, format!("0x8400 opens, with index {index:#x}"))

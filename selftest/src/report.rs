@@ -1,14 +1,14 @@
 //! The report: a head, a block for each check as it is done, and a line that sums up.
 #![forbid(unsafe_code)]
 
-use super::sources::Compared;
+use super::sources::WorkloadComparison;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use topdown_report::clean;
 
 /// What a check found. `Err`: it could not be tried, and why.
-pub type Tried = Result<Observation, Untried>;
+pub type CheckResult = Result<Observation, CheckObstacle>;
 
 /// What was seen, and whether it is what was expected.
 #[derive(Debug)]
@@ -19,16 +19,16 @@ pub struct Observation {
 
 /// Why a check could not be tried.
 #[derive(Debug)]
-pub struct Untried(pub String);
+pub struct CheckObstacle(pub String);
 
-impl<E: std::error::Error> From<E> for Untried {
-    fn from(error: E) -> Untried {
-        Untried(error.to_string())
+impl<E: std::error::Error> From<E> for CheckObstacle {
+    fn from(error: E) -> CheckObstacle {
+        CheckObstacle(error.to_string())
     }
 }
 
 /// The verdict in JSON.
-fn word(tried: &Tried) -> &'static str {
+fn word(tried: &CheckResult) -> &'static str {
     match tried {
         Ok(Observation { holds: true, .. }) => "holds",
         Ok(Observation { holds: false, .. }) => "fails",
@@ -37,20 +37,20 @@ fn word(tried: &Tried) -> &'static str {
 }
 
 /// A check that was tried.
-pub fn seen(holds: bool, what: String) -> Tried {
+pub fn seen(holds: bool, what: String) -> CheckResult {
     Ok(Observation { holds, what })
 }
 
 /// A check that could not be tried.
-pub fn untried<T>(why: impl Into<String>) -> Result<T, Untried> {
-    Err(Untried(why.into()))
+pub fn untried<T>(why: impl Into<String>) -> Result<T, CheckObstacle> {
+    Err(CheckObstacle(why.into()))
 }
 
 /// A report as it is written. Each check is out before the next begins: one that ends the program leaves the rest. As JSON it
 /// is written at the end.
-pub struct Report<W: Write> {
+pub struct CheckReport<W: Write> {
     to: W,
-    json: Option<Json>,
+    json: Option<ReportJson>,
     hold: usize,
     do_not: usize,
     not_tried: usize,
@@ -58,11 +58,11 @@ pub struct Report<W: Write> {
 
 /// The report for scripts.
 #[derive(Default, Serialize)]
-struct Json {
+struct ReportJson {
     machine: Vec<JsonFact>,
     notes: Vec<String>,
     checks: Vec<JsonCheck>,
-    sources: Vec<Compared>,
+    sources: Vec<WorkloadComparison>,
     hold: usize,
     do_not: usize,
     not_tried: usize,
@@ -83,10 +83,10 @@ struct JsonCheck {
     found: String,
 }
 
-impl<W: Write> Report<W> {
+impl<W: Write> CheckReport<W> {
     /// A report, to be written there.
-    pub fn new(to: W, json: bool) -> Report<W> {
-        Report { to, json: json.then(Json::default), hold: 0, do_not: 0, not_tried: 0 }
+    pub fn new(to: W, json: bool) -> CheckReport<W> {
+        CheckReport { to, json: json.then(ReportJson::default), hold: 0, do_not: 0, not_tried: 0 }
     }
 
     /// The head.
@@ -114,11 +114,11 @@ impl<W: Write> Report<W> {
     }
 
     /// A check: what is assumed, and where that is written.
-    pub fn check(&mut self, name: &str, assumed: &str, facts: &str, tried: Tried) -> io::Result<()> {
+    pub fn check(&mut self, name: &str, assumed: &str, facts: &str, tried: CheckResult) -> io::Result<()> {
         let (verdict, seen) = match &tried {
             Ok(Observation { holds: true, what }) => ("holds", what),
             Ok(Observation { holds: false, what }) => ("DOES NOT HOLD", what),
-            Err(Untried(why)) => ("could not be tried", why),
+            Err(CheckObstacle(why)) => ("could not be tried", why),
         };
         *match &tried {
             Ok(Observation { holds: true, .. }) => &mut self.hold,
@@ -141,7 +141,7 @@ impl<W: Write> Report<W> {
     }
 
     /// The numbers behind a check of both sources, of which its text tells people.
-    pub fn sources(&mut self, compared: Compared) {
+    pub fn sources(&mut self, compared: WorkloadComparison) {
         if let Some(json) = &mut self.json {
             json.sources.push(compared);
         }
@@ -154,8 +154,9 @@ impl<W: Write> Report<W> {
             self.line(&format!("\n{summary}"))?;
             return Ok(summary);
         };
-        let &mut Report { hold, do_not, not_tried, .. } = self;
-        self.to.write_all(topdown_report::json(&Json { hold, do_not, not_tried, ..json }).as_bytes())?;
+        let &mut CheckReport { hold, do_not, not_tried, .. } = self;
+        self.to
+            .write_all(topdown_report::json(&ReportJson { hold, do_not, not_tried, ..json }).as_bytes())?;
         self.to.flush()?;
         Ok(summary)
     }
@@ -166,7 +167,7 @@ impl<W: Write> Report<W> {
     }
 
     fn summary(&self) -> String {
-        let Report { hold, do_not, not_tried, .. } = self;
+        let CheckReport { hold, do_not, not_tried, .. } = self;
         format!("selftest: {hold} hold, {do_not} do not, {not_tried} could not be tried")
     }
 
@@ -184,9 +185,9 @@ impl<W: Write> Report<W> {
 mod tests {
     use super::*;
 
-    fn written(tried: Vec<Tried>) -> (String, bool) {
+    fn written(tried: Vec<CheckResult>) -> (String, bool) {
         let mut text = Vec::new();
-        let mut report = Report::new(&mut text, false);
+        let mut report = CheckReport::new(&mut text, false);
         report.head(vec![("CPU", "made up".into())]).unwrap();
         for tried in tried {
             report.check("name", "what was expected", "B.3", tried).unwrap();

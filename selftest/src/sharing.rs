@@ -2,10 +2,10 @@
 #![forbid(unsafe_code)]
 
 use super::kernels::work;
-use super::machine::Machine;
-use super::raw::{self, EventTarget, Group, Start};
+use super::machine::TestMachine;
+use super::raw::{self, EventTarget, SlotsGroup, Start};
 use super::registers::PLENTY;
-use super::report::{Tried, Untried, seen, untried};
+use super::report::{CheckObstacle, CheckResult, seen, untried};
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::thread;
@@ -21,11 +21,11 @@ impl Drop for AtEnd<'_> {
 }
 
 /// Runs something while another thread of ours, on that CPU, counts its own work.
-pub fn beside_a_rival<T>(machine: &Machine, cpu: usize, body: impl FnOnce() -> T) -> io::Result<T> {
+pub fn beside_a_rival<T>(machine: &TestMachine, cpu: usize, body: impl FnOnce() -> T) -> io::Result<T> {
     let (stop, ready) = (AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|scope| {
         let rival = scope.spawn(|| {
-            let group = raw::pin(cpu).and_then(|()| Group::start(&machine.pmu));
+            let group = raw::pin(cpu).and_then(|()| SlotsGroup::start(&machine.pmu));
             ready.store(true, Ordering::Relaxed);
             while !stop.load(Ordering::Relaxed) && group.is_ok() {
                 work(200_000);
@@ -44,8 +44,8 @@ pub fn beside_a_rival<T>(machine: &Machine, cpu: usize, body: impl FnOnce() -> T
 }
 
 /// Two groups in one thread take turns, and each finds its registers again.
-pub fn turns(machine: &Machine) -> Tried {
-    let groups = [Group::start(&machine.pmu)?, Group::start(&machine.pmu)?];
+pub fn turns(machine: &TestMachine) -> CheckResult {
+    let groups = [SlotsGroup::start(&machine.pmu)?, SlotsGroup::start(&machine.pmu)?];
     let (mut last, mut went_back, mut out) = ([0; 2], 0, [0u32; 2]);
     let start = Instant::now();
     while start.elapsed() < Duration::from_millis(60) {
@@ -81,7 +81,7 @@ pub fn turns(machine: &Machine) -> Tried {
 
 /// Slots that a thread counts per turn, which computes a little, is in the kernel for long, and is read by another
 /// thread meanwhile.
-fn sleeper(machine: &Machine, reader: usize, time: Duration) -> Result<u64, Untried> {
+fn sleeper(machine: &TestMachine, reader: usize, time: Duration) -> Result<u64, CheckObstacle> {
     let (stop, id, rounds) = (AtomicBool::new(false), AtomicI32::new(0), AtomicU64::new(0));
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -101,7 +101,7 @@ fn sleeper(machine: &Machine, reader: usize, time: Duration) -> Result<u64, Untr
             thread::sleep(Duration::from_micros(500));
         }
         let of = EventTarget::Thread(id.load(Ordering::Relaxed));
-        let group = Group::open(&machine.pmu, machine.pmu.metrics, of, Start::Disabled)?;
+        let group = SlotsGroup::open(&machine.pmu, machine.pmu.metrics, of, Start::Disabled)?;
         group.enable()?;
         let (begun, start) = (rounds.load(Ordering::Relaxed), Instant::now());
         while start.elapsed() < time {
@@ -110,12 +110,12 @@ fn sleeper(machine: &Machine, reader: usize, time: Duration) -> Result<u64, Untr
         }
         let turns = rounds.load(Ordering::Relaxed) - begun;
         let slots = group.count()?.slots;
-        slots.checked_div(turns).ok_or_else(|| Untried("the thread that is read had no turn".into()))
+        slots.checked_div(turns).ok_or_else(|| CheckObstacle("the thread that is read had no turn".into()))
     })
 }
 
 /// A thread that is switched out after a reset, before it counted anything, comes back to foreign slots.
-pub fn stale(machine: &Machine) -> Tried {
+pub fn stale(machine: &TestMachine) -> CheckResult {
     let Some(other) = machine.other else { return untried("it takes a second CPU, to read from") };
     let time = Duration::from_millis(if machine.emulated { 100 } else { 1000 });
     let alone = sleeper(machine, other, time);

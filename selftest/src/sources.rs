@@ -3,10 +3,10 @@
 #![forbid(unsafe_code)]
 
 use super::bottlenecks::{self, Bottleneck, Stretch};
-use super::kernels::Mix;
-use super::machine::Machine;
-use super::raw::{Event, EventTarget, Start};
-use super::report::{Tried, Untried, seen};
+use super::kernels::SlotMix;
+use super::machine::TestMachine;
+use super::raw::{EventTarget, MappedEvent, Start};
+use super::report::{CheckObstacle, CheckResult, seen};
 use serde::Serialize;
 use topdown::{Corrections, Node, Options, SourceKind, TopDown};
 
@@ -16,7 +16,7 @@ const DROPPED: [(&str, u64); 3] = [("Sunny", 0x100d), ("Golden", 0x10ad), ("Redw
 
 /// A share by one source, and the bound on its error.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Reading {
+pub struct SourceShare {
     value: f64,
     bound: f64,
 }
@@ -24,7 +24,7 @@ pub struct Reading {
 /// How the two of a node differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Verdict {
+enum SourceVerdict {
     /// By no more than both bounds together.
     Agree,
     Differ,
@@ -34,16 +34,16 @@ enum Verdict {
 #[derive(Debug, Serialize)]
 pub struct Pair {
     node: &'static str,
-    registers: Reading,
-    counters: Reading,
+    registers: SourceShare,
+    counters: SourceShare,
     /// Registers less counters.
     difference: f64,
-    verdict: Verdict,
+    verdict: SourceVerdict,
 }
 
 /// A microkernel by both.
 #[derive(Debug, Serialize)]
-pub struct Compared {
+pub struct WorkloadComparison {
     workload: &'static str,
     /// The part of all slots that INT_MISC.UOP_DROPPING counted, where the published metrics correct by it.
     dropped: Option<f64>,
@@ -57,40 +57,40 @@ pub fn open(source: SourceKind) -> Result<TopDown, String> {
 }
 
 /// Which sources there are: both; or else why not.
-pub fn both() -> Result<(), Untried> {
+pub fn both() -> Result<(), CheckObstacle> {
     let [registers, counters] =
         [SourceKind::Registers, SourceKind::Counters].map(|source| open(source).map(drop).err());
     match (registers, counters) {
         (None, None) => Ok(()),
-        (None, Some(why)) => Err(Untried(format!("registers alone can be opened; counters: {why}"))),
-        (Some(why), None) => Err(Untried(format!("counters alone can be opened; registers: {why}"))),
-        (Some(one), Some(other)) => Err(Untried(format!("neither can be opened: {one}; {other}"))),
+        (None, Some(why)) => Err(CheckObstacle(format!("registers alone can be opened; counters: {why}"))),
+        (Some(why), None) => Err(CheckObstacle(format!("counters alone can be opened; registers: {why}"))),
+        (Some(one), Some(other)) => Err(CheckObstacle(format!("neither can be opened: {one}; {other}"))),
     }
 }
 
 /// Runs a microkernel for both: registers before and after counters, so that what drifts widens the bound of the registers.
-pub fn compare(bottleneck: &Bottleneck, machine: &Machine) -> Result<Compared, Untried> {
+pub fn compare(bottleneck: &Bottleneck, machine: &TestMachine) -> Result<WorkloadComparison, CheckObstacle> {
     let mut stretch = bottleneck.stretch(machine.emulated)?;
     let mix = machine.emulated.then_some(bottleneck.mix);
     let mut by = |source| measure(source, machine, mix, &mut stretch);
     let (first, dropped) = by(SourceKind::Registers)?;
     let (counters, _) = by(SourceKind::Counters)?;
     let (second, _) = by(SourceKind::Registers)?;
-    Ok(Compared { workload: bottleneck.name, dropped, nodes: pairs([&first, &second], &counters) })
+    Ok(WorkloadComparison { workload: bottleneck.name, dropped, nodes: pairs([&first, &second], &counters) })
 }
 
 /// The nodes by a source; and, of registers, the part of the slots that the core dropped.
 fn measure(
     source: SourceKind,
-    machine: &Machine,
-    mix: Option<Mix>,
+    machine: &TestMachine,
+    mix: Option<SlotMix>,
     stretch: &mut Stretch,
-) -> Result<(Vec<Node>, Option<f64>), Untried> {
-    let td = open(source).map_err(Untried)?;
+) -> Result<(Vec<Node>, Option<f64>), CheckObstacle> {
+    let td = open(source).map_err(CheckObstacle)?;
     let core = td.info()?.core;
     let code = DROPPED.iter().find(|(name, _)| source == SourceKind::Registers && core.starts_with(name));
     let event = code.and_then(|(_, code)| {
-        Event::open(&machine.pmu, *code, EventTarget::Thread(0), Start::Running, None).ok()
+        MappedEvent::open(&machine.pmu, *code, EventTarget::Thread(0), Start::Running, None).ok()
     });
     let (before, after) = bottlenecks::samples(&td, mix, bottlenecks::time(machine.emulated), stretch)?;
     let count = event.and_then(|event| event.count().ok()).filter(|count| count.enabled == count.running);
@@ -99,8 +99,8 @@ fn measure(
     Ok((nodes, count.map(|count| count.slots as f64 / slots)))
 }
 
-fn reading(low: f64, high: f64, value: f64) -> Reading {
-    Reading { value, bound: (high - value).max(value - low) }
+fn reading(low: f64, high: f64, value: f64) -> SourceShare {
+    SourceShare { value, bound: (high - value).max(value - low) }
 }
 
 fn pairs(registers: [&Vec<Node>; 2], counters: &[Node]) -> Vec<Pair> {
@@ -112,17 +112,17 @@ fn pairs(registers: [&Vec<Node>; 2], counters: &[Node]) -> Vec<Pair> {
         let registers = reading(first.low.min(second.low), first.high.max(second.high), value);
         let counters = reading(counted.low, counted.high, counted.value);
         let (difference, bounds) = (registers.value - counters.value, registers.bound + counters.bound);
-        let verdict = if difference.abs() <= bounds { Verdict::Agree } else { Verdict::Differ };
+        let verdict = if difference.abs() <= bounds { SourceVerdict::Agree } else { SourceVerdict::Differ };
         Some(Pair { node: counted.name(), registers, counters, difference, verdict })
     };
     counters.iter().filter(|node| node.measured == 1).filter_map(pair).collect()
 }
 
 /// Both sources agree.
-pub fn judge(compared: &Compared) -> Tried {
+pub fn judge(compared: &WorkloadComparison) -> CheckResult {
     let count = |verdict| compared.nodes.iter().filter(|pair| pair.verdict == verdict).count();
     let mut what =
-        format!("{} of {} nodes agree within both bounds", count(Verdict::Agree), compared.nodes.len());
+        format!("{} of {} nodes agree within both bounds", count(SourceVerdict::Agree), compared.nodes.len());
     if let Some(dropped) = compared.dropped {
         what += &format!("; dropped (INT_MISC.UOP_DROPPING): {:.2} % of the slots", 100.0 * dropped);
     }
@@ -131,20 +131,21 @@ pub fn judge(compared: &Compared) -> Tried {
         "points (within)", "registers", "counters", "difference"
     );
     for Pair { node, registers, counters, difference, verdict } in &compared.nodes {
-        let text =
-            |Reading { value, bound }: &Reading| format!("{:.2} ({:.2})", 100.0 * value, 100.0 * bound);
+        let text = |SourceShare { value, bound }: &SourceShare| {
+            format!("{:.2} ({:.2})", 100.0 * value, 100.0 * bound)
+        };
         what += &format!(
             "\n              {node:<24} {:>17} {:>17} {:>+11.2}{}",
             text(registers),
             text(counters),
             100.0 * difference,
             match verdict {
-                Verdict::Agree => "",
-                Verdict::Differ => "  MORE THAN BOTH BOUNDS",
+                SourceVerdict::Agree => "",
+                SourceVerdict::Differ => "  MORE THAN BOTH BOUNDS",
             }
         );
     }
-    seen(count(Verdict::Differ) == 0 && !compared.nodes.is_empty(), what)
+    seen(count(SourceVerdict::Differ) == 0 && !compared.nodes.is_empty(), what)
 }
 
 #[cfg(test)]
@@ -167,20 +168,20 @@ mod tests {
         IDS.into_iter().zip(values).map(node).collect()
     }
 
-    fn compared(registers: [[f64; 4]; 2], counters: [f64; 4], dropped: Option<f64>) -> Compared {
+    fn compared(registers: [[f64; 4]; 2], counters: [f64; 4], dropped: Option<f64>) -> WorkloadComparison {
         let [first, second] = registers.map(|values| nodes(values, 0.005));
         let nodes = pairs([&first, &second], &nodes(counters, 0.001));
-        Compared { workload: "made up", dropped, nodes }
+        WorkloadComparison { workload: "made up", dropped, nodes }
     }
 
-    fn verdicts(compared: &Compared) -> Vec<Verdict> {
+    fn verdicts(compared: &WorkloadComparison) -> Vec<SourceVerdict> {
         compared.nodes.iter().map(|pair| pair.verdict).collect()
     }
 
     #[test]
     fn what_both_bounds_cover_agrees() {
         let same = compared([[0.4, 0.1, 0.2, 0.3]; 2], [0.405, 0.097, 0.198, 0.3], None);
-        assert_eq!(verdicts(&same), [Verdict::Agree; 4]);
+        assert_eq!(verdicts(&same), [SourceVerdict::Agree; 4]);
         let text = judge(&same).unwrap();
         assert!(
             text.holds && text.what.contains("4 of 4 nodes agree") && text.what.contains("-0.50"),
@@ -204,6 +205,6 @@ mod tests {
     #[test]
     fn what_drifts_is_in_the_bound() {
         let drifts = compared([[0.40, 0.1, 0.2, 0.3], [0.46, 0.1, 0.2, 0.24]], [0.45, 0.1, 0.2, 0.25], None);
-        assert_eq!(verdicts(&drifts), [Verdict::Agree; 4]);
+        assert_eq!(verdicts(&drifts), [SourceVerdict::Agree; 4]);
     }
 }
