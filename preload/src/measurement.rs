@@ -2,15 +2,15 @@
 #![forbid(unsafe_code)]
 
 use topdown::{Empties, InputSum, Sum};
-use topdown_table::{Input, MOST_INPUTS, Measurement, RecordedEmpties};
+use topdown_table::{MOST_INPUTS, Measurement, RecordedEmpties, TableInput};
 
 /// What the sum says of its executions.
 pub fn of(sum: &Sum) -> Measurement {
-    let (mut counted, mut input) = (0, [Input::default(); MOST_INPUTS]);
+    let (mut counted, mut input) = (0, [TableInput::default(); MOST_INPUTS]);
     for (k, one) in sum.inputs().take(MOST_INPUTS).enumerate() {
         if let Some(InputSum { sum, rounding, products, squares }) = one {
             counted |= 1 << k;
-            input[k] = Input { sum, rounding, products, squares };
+            input[k] = TableInput { sum, rounding, products, squares };
         }
     }
     let Empties { weight, slots, slots_squares, apart, counter, squares } = sum.empties();

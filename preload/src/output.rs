@@ -7,7 +7,7 @@ use std::ffi::{CString, OsString};
 use std::io::{Error, ErrorKind, Result};
 use std::path::{Path, PathBuf};
 use topdown_table::Header;
-use topdown_table::run::{self, Run, stat};
+use topdown_table::run::{self, RunId, stat};
 
 /// Numbers of tables that are tried one after the other; if all are taken, random ones.
 const NUMBERS: u32 = 100;
@@ -81,12 +81,12 @@ impl Destination {
     }
 
     /// The run that this process is part of, or one of its own.
-    pub fn run_of(&self, pid: libc::pid_t) -> Run {
-        self.joined(pid).unwrap_or_else(|| Run { root: pid, token: private::random().unwrap_or_default() })
+    pub fn run_of(&self, pid: libc::pid_t) -> RunId {
+        self.joined(pid).unwrap_or_else(|| RunId { root: pid, token: private::random().unwrap_or_default() })
     }
 
     /// The run of the program that this process was before an exec, or of the nearest ancestor that is measured.
-    pub fn joined(&self, pid: libc::pid_t) -> Option<Run> {
+    pub fn joined(&self, pid: libc::pid_t) -> Option<RunId> {
         let mut ancestor = Some(pid);
         while let Some(one) = ancestor.filter(|pid| *pid > 1) {
             if let Some(header) = self.latest(one) {
@@ -112,7 +112,7 @@ impl Destination {
     }
 
     /// Whether the report is that of a process that is not the run's root: the root does not run to make it.
-    pub fn is_ours_to_report(&self, run: &Run) -> bool {
+    pub fn is_ours_to_report(&self, run: &RunId) -> bool {
         self.latest(run.root).is_none_or(|header| header.run != run.token)
     }
 
@@ -121,7 +121,7 @@ impl Destination {
     ///
     /// # Safety
     /// In a copy of the process (`apart::run`).
-    pub unsafe fn report(&self, pid: libc::pid_t, run: &Run, own: &Path) -> bool {
+    pub unsafe fn report(&self, pid: libc::pid_t, run: &RunId, own: &Path) -> bool {
         let to = self.report.as_deref();
         let to = to.map(|path| if run.root == pid { path.to_owned() } else { beside(path, pid) });
         // SAFETY: the caller's word.

@@ -7,12 +7,12 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use topdown::{Options, TopDown};
-use topdown_table::run::Run;
+use topdown_table::run::RunId;
 
 /// What is measured of this process, and for whom.
 pub struct MeasuredProcess {
     pub pid: libc::pid_t,
-    pub run: Run,
+    pub run: RunId,
     pub tables: TableFile,
     pub options: Options,
     /// Groups that take turns, by the node below which each counts (TD_NODE_NONE: none); empty: one group counts all.

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::ffi::CStr;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
-use topdown_table::{MOST_NODES_IN_TURNS, Measurement, NodeInTurns, Record, RecordedCore, RecordedCounts};
+use topdown_table::{MOST_NODES_IN_TURNS, Measurement, NodeInTurns, Record, RecordedCounts, TableCore};
 
 /// A record that a thread took, or one of its own in no table. Other threads read it only when the process ends, other processes as
 /// the layout says.
@@ -41,7 +41,7 @@ cells! {
     split_by: u32,
     seen_slots: u64,
     seen_ns: u64,
-    core: RecordedCore,
+    core: TableCore,
     measurement: [Measurement; 2],
     counted: [RecordedCounts; 2],
 }

@@ -10,7 +10,7 @@ use std::ffi::{CStr, CString, c_void};
 use std::ptr::null;
 use std::sync::atomic::{AtomicU64, Ordering};
 use topdown::{Options, TopDown};
-use topdown_table::RecordedCore;
+use topdown_table::TableCore;
 
 /// Bytes that are allocated at most when a thread begins to be measured.
 pub const THREAD: usize = 1 << 17;
@@ -155,7 +155,7 @@ fn go_on(
     process: &MeasuredProcess,
     handles: impl Iterator<Item = ThreadHandle>,
     name: &CStr,
-    cores: &[RecordedCore],
+    cores: &[TableCore],
 ) -> Option<&'static ThreadState> {
     let mut threads = process.threads();
     if threads.records < OWN_RECORDS || threads.ended.is_empty() {
@@ -175,11 +175,11 @@ fn go_on(
 }
 
 /// The handle's core, as records have it.
-fn core_of(td: &TopDown) -> Result<RecordedCore, topdown::Error> {
+fn core_of(td: &TopDown) -> Result<TableCore, topdown::Error> {
     let core = td.info()?.core;
     let mut name = [0; 48];
     put(&mut name, core.as_bytes());
-    Ok(RecordedCore { name, fingerprint: topdown::fingerprint(&core).unwrap_or(0) })
+    Ok(TableCore { name, fingerprint: topdown::fingerprint(&core).unwrap_or(0) })
 }
 
 /// The calling thread ends.

@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering::Relaxed;
 use topdown::{MovedSlots, Path, Sum, TD_UNIT_SLOTS};
-use topdown_table::{EXECED, EXITED, Entry, Header, NONE, THREAD, Table, text};
+use topdown_table::{EXECED, EXITED, Header, NONE, THREAD, Table, TableEntry, text};
 
 impl Figures {
     fn new(account: &Account, all: u64) -> Figures {
@@ -79,7 +79,7 @@ fn total(tallies: impl Iterator<Item = ItemTally>) -> ItemTally {
 
 /// A place in a thread's tree, on the way.
 struct RegionPlace<'t> {
-    entry: &'t Entry,
+    entry: &'t TableEntry,
     /// Of a thread: it has ended.
     ended: bool,
     parent: Option<usize>,
@@ -93,8 +93,8 @@ struct RegionPlace<'t> {
 /// A thread's tree in order, its root first. `damaged` counts sums that cannot be.
 /// `roots`: several, if groups of counters took turns. What each has counted of a region is of one place.
 fn tree<'t>(
-    roots: Vec<&'t Entry>,
-    below: &HashMap<u32, Vec<&'t Entry>>,
+    roots: Vec<&'t TableEntry>,
+    below: &HashMap<u32, Vec<&'t TableEntry>>,
     damaged: &mut u64,
 ) -> Vec<RegionPlace<'t>> {
     let mut places: Vec<RegionPlace<'t>> = Vec::new();
@@ -142,7 +142,7 @@ fn tree<'t>(
 }
 
 /// What a record adds. None: it cannot be what the library wrote.
-fn tally_of(entry: &Entry, in_turns: bool) -> Option<ItemTally> {
+fn tally_of(entry: &TableEntry, in_turns: bool) -> Option<ItemTally> {
     let mut inclusive = sum::account_of(entry, in_turns)?;
     // (an execution that went on in the next turn is one of that, too; and a thread has a record for each group)
     let of_other_group = entry.kind == THREAD && entry.parent != NONE;
@@ -165,8 +165,11 @@ fn tally_of(entry: &Entry, in_turns: bool) -> Option<ItemTally> {
 }
 
 /// The places below a place: records of one name, if those of the place are of several groups.
-fn children_of<'t>(entries: &[&'t Entry], below: &HashMap<u32, Vec<&'t Entry>>) -> Vec<Vec<&'t Entry>> {
-    let mut children: Vec<Vec<&Entry>> = Vec::new();
+fn children_of<'t>(
+    entries: &[&'t TableEntry],
+    below: &HashMap<u32, Vec<&'t TableEntry>>,
+) -> Vec<Vec<&'t TableEntry>> {
+    let mut children: Vec<Vec<&TableEntry>> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();
     for (k, entry) in entries.iter().enumerate() {
         for child in below.get(&entry.number).into_iter().flatten().copied() {
@@ -203,8 +206,8 @@ fn exclude(places: &mut [RegionPlace], ended: bool) {
 
 /// The trees of a process's threads.
 fn trees<'t>(table: &'t Table, damaged: &mut u64) -> Vec<Vec<RegionPlace<'t>>> {
-    let known: HashMap<u32, &Entry> = table.entries.iter().map(|entry| (entry.number, entry)).collect();
-    let mut below: HashMap<u32, Vec<&Entry>> = HashMap::new();
+    let known: HashMap<u32, &TableEntry> = table.entries.iter().map(|entry| (entry.number, entry)).collect();
+    let mut below: HashMap<u32, Vec<&TableEntry>> = HashMap::new();
     for entry in table.entries.iter().filter(|entry| entry.kind != THREAD) {
         // a region is taken into use after the one in which it begins, so there are no circles
         let parent = known.get(&entry.parent).filter(|parent| {
@@ -218,11 +221,11 @@ fn trees<'t>(table: &'t Table, damaged: &mut u64) -> Vec<Vec<RegionPlace<'t>>> {
     }
     let roots = || table.entries.iter().filter(|entry| entry.kind == THREAD);
     // (a group's root is taken into use after that of the thread's first group)
-    let first = |root: &Entry| {
-        let is_first = |other: &&&Entry| other.kind == THREAD && other.number < root.number;
+    let first = |root: &TableEntry| {
+        let is_first = |other: &&&TableEntry| other.kind == THREAD && other.number < root.number;
         known.get(&root.parent).filter(is_first).map(|other| other.number)
     };
-    let mut others: HashMap<u32, Vec<&Entry>> = HashMap::new();
+    let mut others: HashMap<u32, Vec<&TableEntry>> = HashMap::new();
     for root in roots() {
         if let Some(number) = first(root) {
             others.entry(number).or_default().push(root);

@@ -3,16 +3,16 @@
 
 use crate::account::Account;
 use topdown::{Empties, Increments, InputSum, Sum, TurnTally};
-use topdown_table::{Entry, Input, Measurement, NodeInTurns, RecordedCounts, RecordedEmpties};
+use topdown_table::{Measurement, NodeInTurns, RecordedCounts, RecordedEmpties, TableEntry, TableInput};
 
 /// The record's sum, without what the library itself executed between the readings of counted executions. None: it cannot be what the
 /// library wrote, or is of a core that this version does not know.
-pub fn of(entry: &Entry) -> Option<Sum> {
+pub fn of(entry: &TableEntry) -> Option<Sum> {
     let Measurement { executions, measured, slots, measured_slots, enabled_ns, running_ns, .. } =
         entry.measurement;
     let Measurement { flags, level, counted, edges, squares, input, empties, .. } = entry.measurement;
-    let one = |(k, input): (usize, &Input)| {
-        let Input { sum, rounding, products, squares } = *input;
+    let one = |(k, input): (usize, &TableInput)| {
+        let TableInput { sum, rounding, products, squares } = *input;
         (counted >> k & 1 != 0).then_some(InputSum { sum, rounding, products, squares })
     };
     let inputs = input.iter().enumerate().map(one);
@@ -34,7 +34,7 @@ pub fn of(entry: &Entry) -> Option<Sum> {
 }
 
 /// What the record says. `in_turns`: it is of one of several groups that took turns.
-pub fn account_of(entry: &Entry, in_turns: bool) -> Option<Account> {
+pub fn account_of(entry: &TableEntry, in_turns: bool) -> Option<Account> {
     let sum = of(entry)?;
     if !in_turns {
         return Account::new(&sum);

@@ -17,13 +17,13 @@ pub struct Table {
     /// Its first page.
     pub header: Header,
     /// The records that are in use.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<TableEntry>,
     /// Records that cannot be what was written.
     pub damaged: u64,
 }
 
 /// A record that is in use, and its number.
-pub struct Entry {
+pub struct TableEntry {
     /// Its place in the file.
     pub number: u32,
     /// `THREAD` or `REGION`.
@@ -58,7 +58,7 @@ pub struct Entry {
     pub name: String,
     /// See `Record`.
     pub core: String,
-    /// See `RecordedCore`.
+    /// See `TableCore`.
     pub fingerprint: u64,
     /// The one that holds.
     pub measurement: Measurement,
@@ -211,12 +211,12 @@ fn fill(file: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(found)
 }
 
-fn entry(number: u32, kind: u32, record: &Record) -> Entry {
+fn entry(number: u32, kind: u32, record: &Record) -> TableEntry {
     let turns = &record.turns;
     let count = turns.turns.load(Relaxed);
     let holds = turns.next.load(Relaxed) == count;
     let nodes = turns.node.iter().filter(|node| holds && node.number != 0);
-    Entry {
+    TableEntry {
         turns: if holds { (count, turns.slots) } else { (0, 0.0) },
         pieces: turns.pieces,
         in_turns: nodes.copied().collect(),

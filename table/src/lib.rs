@@ -16,7 +16,7 @@ use std::mem::offset_of;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 pub use clean::{clean, cleaned, is_hostile};
-pub use file::{Entry, Table, read, text};
+pub use file::{Table, TableEntry, read, text};
 
 /// `Header::magic`.
 pub const MAGIC: [u8; 8] = *b"topdown\n";
@@ -154,7 +154,7 @@ pub struct Record {
     /// The region's name, or the thread's; ends in NUL.
     pub name: [u8; NAME + 1],
     /// The core that counted; its tree of metrics has the inputs of `measurement`.
-    pub core: RecordedCore,
+    pub core: TableCore,
     /// What was measured; `current` tells which one holds.
     pub measurement: [Measurement; 2],
     /// Executions besides those of `measurement`; the lowest bit tells which of `counted` holds.
@@ -171,7 +171,7 @@ pub struct Record {
 /// A core, and its tree of metrics as the version that wrote the file had it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RecordedCore {
+pub struct TableCore {
     /// Its name (`topdown::Info::core`).
     pub name: [u8; 48],
     /// `topdown::fingerprint` of it; 0: it has none.
@@ -258,7 +258,7 @@ pub struct Measurement {
     /// Sum of the squares of the executions' slots.
     pub squares: f64,
     /// The tree's inputs, in its order.
-    pub input: [Input; MOST_INPUTS],
+    pub input: [TableInput; MOST_INPUTS],
     /// Of general-purpose counters: what executions of nothing counted.
     pub empties: RecordedEmpties,
 }
@@ -284,7 +284,7 @@ pub struct RecordedEmpties {
 /// What an input of a tree counted in the measured executions.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Input {
+pub struct TableInput {
     /// The sum of its counts.
     pub sum: f64,
     /// Bound on the error of the sum by rounding.
@@ -303,5 +303,7 @@ pub const fn offset_of_record(number: u32) -> usize {
 const _: () = {
     assert!(size_of::<Header>() <= HEADER_SIZE);
     assert!(size_of::<Record>() == HEADER_SIZE && offset_of!(Record, measurement) % 8 == 0);
-    assert!(size_of::<Measurement>() == 80 + MOST_INPUTS * size_of::<Input>() + size_of::<RecordedEmpties>());
+    assert!(
+        size_of::<Measurement>() == 80 + MOST_INPUTS * size_of::<TableInput>() + size_of::<RecordedEmpties>()
+    );
 };

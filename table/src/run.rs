@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Which processes belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct RunId {
     /// The process that reports for all of them.
     pub root: i32,
     /// Random.
@@ -20,8 +20,8 @@ pub struct Run {
 
 impl Header {
     /// The run that the process is part of.
-    pub fn run(&self) -> Run {
-        Run { root: self.root, token: self.run }
+    pub fn run(&self) -> RunId {
+        RunId { root: self.root, token: self.run }
     }
 
     /// Whether the process that wrote it runs, this program or another.

@@ -13,7 +13,7 @@ use std::ffi::{CStr, CString};
 use std::sync::atomic::Ordering::Release;
 use std::time::{Duration, Instant};
 use topdown::{PeriodTotals, Sum};
-use topdown_table::{RecordedCore, THREAD};
+use topdown_table::{THREAD, TableCore};
 
 /// So long the end of the process waits for a thread that is at work on its handle.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -28,7 +28,7 @@ pub fn begin(
     td: ThreadHandle,
     tables: &'static TableFile,
     name: &CStr,
-    core: &RecordedCore,
+    core: &TableCore,
     open: &[(CString, u32)],
 ) -> Option<&'static ThreadState> {
     let start = td.read().ok()?;
@@ -87,7 +87,7 @@ impl ThreadState {
     }
 
     /// Whether the state's records are of such cores, and so of what such handles count.
-    pub fn is_of_cores(&self, cores: &[RecordedCore]) -> bool {
+    pub fn is_of_cores(&self, cores: &[TableCore]) -> bool {
         let roots = self.groups.roots().map(|root| root.record().map(|record| record.core().get()));
         roots.eq(cores.iter().map(|core| Some(*core)))
     }

@@ -17,7 +17,7 @@ use crate::{arena, stack};
 use std::ffi::CStr;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use topdown::{PeriodTotals, Sum, TurnTally};
-use topdown_table::{NodeInTurns, RecordedCore, THREAD};
+use topdown_table::{NodeInTurns, THREAD, TableCore};
 
 /// No CPU's group measures more nodes below level 1 (src/sum/turns.rs tests it).
 const _: () = assert!(topdown_table::MOST_NODES_IN_TURNS == topdown::MOST_NODES_IN_TURNS);
@@ -26,7 +26,7 @@ const _: () = assert!(topdown_table::MOST_NODES_IN_TURNS == topdown::MOST_NODES_
 /// on with that one alone.
 pub fn take_turns(
     thread: &ThreadState,
-    others: impl Iterator<Item = (ThreadHandle, RecordedCore)>,
+    others: impl Iterator<Item = (ThreadHandle, TableCore)>,
     name: &CStr,
     random: u64,
 ) -> Option<()> {

@@ -10,9 +10,9 @@ use std::ffi::{CStr, CString};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use topdown::{Options, TopDown};
-use topdown_table::{RecordedCore, THREAD};
+use topdown_table::{THREAD, TableCore};
 
-const CORE: RecordedCore = RecordedCore { name: [b'x'; 48], fingerprint: 7 };
+const CORE: TableCore = TableCore { name: [b'x'; 48], fingerprint: 7 };
 
 fn handle() -> ThreadHandle {
     let td = TopDown::open(&Options { simulate: true, ..Options::default() }).unwrap();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use topdown::{Options, Sample, Sum, TopDown};
 use topdown_table::{
-    EXITED, HEADER_SIZE, Header, MAGIC, NAME, NONE, REGION, Record, RecordedCore, THREAD, VERSION,
+    EXITED, HEADER_SIZE, Header, MAGIC, NAME, NONE, REGION, Record, THREAD, TableCore, VERSION,
     offset_of_record,
 };
 
@@ -105,10 +105,10 @@ fn put(field: &mut [u8], text: &str) {
 }
 
 /// The core of this name, as this version knows it.
-pub fn core(name: &str) -> RecordedCore {
+pub fn core(name: &str) -> TableCore {
     let mut field = [0; 48];
     put(&mut field, name);
-    RecordedCore { name: field, fingerprint: topdown::fingerprint(name).unwrap_or(0) }
+    TableCore { name: field, fingerprint: topdown::fingerprint(name).unwrap_or(0) }
 }
 
 impl TableContent {
