@@ -12,7 +12,7 @@ use crate::plan::Plan;
 use crate::registers::FULL;
 use crate::sys::Linux;
 use crate::sys::cpu;
-use crate::tree::evaluate::{self, Evaluated, Share};
+use crate::tree::evaluate::{self, NodeShares, Share};
 use crate::tree::{CountedInputs, MovedSlots};
 
 /// A perf group of one kind of this machine's cores, which tells how slots divide: of general-purpose counters, the first of which counts all
@@ -251,7 +251,7 @@ impl SampledEvents {
                 counted.set(place, n);
             }
         }
-        let mut shares = Evaluated::NONE;
+        let mut shares = NodeShares::NONE;
         evaluate::evaluate(self.tree, self.level, &counted, &mut shares);
         let shares = (0..self.tree.nodes.len()).map(|place| shares.get(place).copied());
         let rows = self.tree.nodes.iter().zip(shares).filter(|(row, _)| row.is_measured(self.level));

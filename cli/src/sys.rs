@@ -54,7 +54,7 @@ pub enum End {
 }
 
 /// A command that ran.
-pub struct Ran {
+pub struct CommandEnd {
     /// When it began, in local time.
     started: String,
     /// Its process id.
@@ -78,7 +78,7 @@ pub fn run_attended<T>(
     command: &mut Command,
     watch: impl FnOnce(i32) -> T,
     attend: impl FnOnce(&mut T, i32, Instant),
-) -> io::Result<(Ran, T)> {
+) -> io::Result<(CommandEnd, T)> {
     let ignored = wait_for_children();
     let (mut ours, theirs) = UnixStream::pair()?;
     let (ours_fd, theirs_fd) = (ours.as_raw_fd(), theirs.as_raw_fd());
@@ -134,7 +134,7 @@ pub fn run_attended<T>(
     let cpu = time(usage.ru_utime) + time(usage.ru_stime);
     let cpu = cpu.saturating_sub(Duration::from_nanos(u64::from_ne_bytes(said)));
     let switches = (usage.ru_nvcsw + usage.ru_nivcsw) as u64;
-    Ok((Ran { started, pid, end, wall, cpu, switches }, watched))
+    Ok((CommandEnd { started, pid, end, wall, cpu, switches }, watched))
 }
 
 /// A copy of this process, which is to execute a program or to end; 0: this is the copy.
@@ -185,7 +185,7 @@ fn not_executed(error: &io::Error, parent: i32) -> ! {
     }
 }
 
-impl Ran {
+impl CommandEnd {
     /// What a report says of it; of what was counted, nothing.
     pub fn run(&self, command: &[OsString]) -> Run {
         let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();

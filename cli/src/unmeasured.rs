@@ -27,16 +27,16 @@ pub fn why(program: &OsStr) -> String {
         );
     }
     match sys::mapped(path).map(|elf| about(&elf).linked) {
-        Ok(Linked::Statically) => format!(
+        Ok(Linkage::Statically) => format!(
             "{name} is linked statically, and LD_PRELOAD does not reach such a program; link it dynamically, or measure \
              in it with topdown.h"
         ),
-        Ok(Linked::Not) => format!(
+        Ok(Linkage::Not) => format!(
             "{name} is a script whose interpreter LD_PRELOAD does not reach (a static or setuid program), or which \
              unset LD_PRELOAD"
         ),
-        Ok(Linked::Otherwise) => format!("{name} is for another kind of CPU than libtopdown-preload.so"),
-        Ok(Linked::Dynamically) => format!(
+        Ok(Linkage::Otherwise) => format!("{name} is for another kind of CPU than libtopdown-preload.so"),
+        Ok(Linkage::Dynamically) => format!(
             "{name} left no table file: it could not write one (disk full, no memory?), has file capabilities, which keep \
              LD_PRELOAD away, or ld.so did not load the library and says so"
         ),
@@ -80,14 +80,14 @@ pub fn refuses(program: &OsStr) -> Option<&'static str> {
 
 /// Whether LD_PRELOAD reaches a program that is in these bytes.
 pub fn is_reached(elf: &[u8]) -> bool {
-    about(elf).linked == Linked::Dynamically
+    about(elf).linked == Linkage::Dynamically
 }
 
 /// How an executable for 32 bits begins: its class is ELFCLASS32.
 const ELF_32: &[u8] = b"\x7fELF\x01";
 
 #[derive(Debug, PartialEq)]
-enum Linked {
+enum Linkage {
     Dynamically,
     Statically,
     /// Not for this kind of CPU.
@@ -98,7 +98,7 @@ enum Linked {
 
 /// What an executable says of how it is to be started.
 struct About {
-    linked: Linked,
+    linked: Linkage,
     /// Empty: there is none.
     interpreter: String,
     /// Libraries that it names itself.
@@ -109,21 +109,21 @@ struct About {
 fn about(elf: &[u8]) -> About {
     let none = |linked| About { linked, interpreter: String::new(), needed: Vec::new() };
     if !elf.starts_with(b"\x7fELF") {
-        return none(Linked::Not);
+        return none(Linkage::Not);
     }
-    let Ok(file) = ElfFile64::<LittleEndian>::parse(elf) else { return none(Linked::Otherwise) };
+    let Ok(file) = ElfFile64::<LittleEndian>::parse(elf) else { return none(Linkage::Otherwise) };
     let endian = LittleEndian;
     if file.elf_header().e_machine(endian) != MACHINE {
-        return none(Linked::Otherwise);
+        return none(Linkage::Otherwise);
     }
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut segments = file.elf_program_headers().iter();
     let interpreter = segments.find_map(|one| one.interpreter(endian, elf).ok().flatten());
-    let Some(interpreter) = interpreter.map(text) else { return none(Linked::Statically) };
+    let Some(interpreter) = interpreter.map(text) else { return none(Linkage::Statically) };
     let table = file.elf_dynamic_table().unwrap_or_default();
     let needed = table.iter().filter(|entry| entry.tag == DT_NEEDED);
     let needed = needed.filter_map(|entry| table.string(entry).ok()).map(text).collect();
-    About { linked: Linked::Dynamically, interpreter, needed }
+    About { linked: Linkage::Dynamically, interpreter, needed }
 }
 
 #[cfg(test)]
@@ -134,7 +134,7 @@ mod tests {
     fn this_program_is_dynamic_and_without_its_interpreter_static() {
         let mut own = fs::read("/proc/self/exe").unwrap();
         let linked = |elf: &[u8]| about(elf).linked;
-        assert_eq!(linked(&own), Linked::Dynamically);
+        assert_eq!(linked(&own), Linkage::Dynamically);
         let found = about(&own);
         assert!(found.interpreter.contains("ld-linux") && found.needed.contains(&"libc.so.6".to_owned()));
         let table = u64::from_le_bytes(own[32..40].try_into().unwrap()) as usize;
@@ -145,12 +145,12 @@ mod tests {
                 own[kind] = 0;
             }
         }
-        assert_eq!(linked(&own), Linked::Statically);
+        assert_eq!(linked(&own), Linkage::Statically);
         own[18] = 8; // EM_MIPS
-        assert_eq!(linked(&own), Linked::Otherwise);
-        assert_eq!(linked(b"#!/bin/sh\n"), Linked::Not);
-        assert_eq!(linked(b"\x7fELF\x02\x01"), Linked::Otherwise);
-        assert_eq!(linked(&own[..19].iter().copied().chain([0]).collect::<Vec<_>>()), Linked::Otherwise);
+        assert_eq!(linked(&own), Linkage::Otherwise);
+        assert_eq!(linked(b"#!/bin/sh\n"), Linkage::Not);
+        assert_eq!(linked(b"\x7fELF\x02\x01"), Linkage::Otherwise);
+        assert_eq!(linked(&own[..19].iter().copied().chain([0]).collect::<Vec<_>>()), Linkage::Otherwise);
     }
 
     #[test]

@@ -55,7 +55,7 @@ static GIVEN: Mutex<BTreeMap<usize, c_int>> = Mutex::new(BTreeMap::new());
 /// What is kept in the page behind the control page.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-struct Behind {
+struct PageTail {
     /// Not 0: `plain_total` serves. A forked child finds 0.
     plain: u64,
     layout: ReadLayout,
@@ -114,7 +114,7 @@ impl Counter {
             let granted = grants_rdpmc(buf);
             let width = addr_of!((*buf).pmc_width).read_volatile();
             let plain = granted && width == PLAIN_WIDTH && is_plain(index, config);
-            behind(buf).write(Behind { plain: plain.into(), layout, process: libc::getpid() });
+            behind(buf).write(PageTail { plain: plain.into(), layout, process: libc::getpid() });
             (index, granted)
         };
         if granted {
@@ -226,7 +226,7 @@ fn map(fd: c_int) -> Option<*mut Page> {
     }
 }
 
-fn behind(page: *mut Page) -> *mut Behind {
+fn behind(page: *mut Page) -> *mut PageTail {
     page.wrapping_byte_add(PAGE_SIZE).cast()
 }
 

@@ -10,14 +10,14 @@ use crate::memory;
 use libc::{c_int, c_void, siginfo_t};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
-use topdown_seam::chained::Chained;
+use topdown_seam::chained::ChainedAction;
 
 /// Whether a page at this address is one of a mapped table. Lock-free: the handler asks.
 pub type IsMapped = fn(usize) -> bool;
 
 static ASK: AtomicUsize = AtomicUsize::new(0);
 static LOST: AtomicBool = AtomicBool::new(false);
-static CHAINED: Chained = Chained::new(libc::SIGBUS);
+static CHAINED: ChainedAction = ChainedAction::new(libc::SIGBUS);
 
 /// Whether a part of the table was lost in this process.
 pub fn has_lost() -> bool {

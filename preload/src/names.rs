@@ -12,13 +12,13 @@ const SLOTS: usize = 4096;
 /// Bytes that are allocated for one of them at most, but for its texts.
 const MADE: usize = 1 << 15;
 
-struct Interned<T> {
+struct InternerEntry<T> {
     key: Box<[u8]>,
     thing: T,
 }
 
 /// Things by their keys.
-pub struct Interner<T>([AtomicPtr<Interned<T>>; SLOTS]);
+pub struct Interner<T>([AtomicPtr<InternerEntry<T>>; SLOTS]);
 
 impl<T: Sync + 'static> Interner<T> {
     pub const fn new() -> Self {
@@ -39,7 +39,7 @@ impl<T: Sync + 'static> Interner<T> {
                     if !memory::secure(MADE + 4 * key.len()) {
                         return None;
                     }
-                    made = Box::into_raw(Box::new(Interned { key: key.into(), thing: make() }));
+                    made = Box::into_raw(Box::new(InternerEntry { key: key.into(), thing: make() }));
                 }
                 match self.0[place].compare_exchange(null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
                     Ok(_) => {

@@ -185,26 +185,28 @@ fn is_deadly(filter: usize) -> bool {
     let mut program = libc::sock_fprog { len: 0, filter: std::ptr::null_mut() };
     // SAFETY: of integers and a pointer.
     match unsafe { copy(filter, &raw mut program, 1) } {
-        Copied::All if program.len == 0 || usize::from(program.len) > MOST_STEPS || !may_filter() => false,
-        Copied::All => {
+        CopyOutcome::All if program.len == 0 || usize::from(program.len) > MOST_STEPS || !may_filter() => {
+            false
+        }
+        CopyOutcome::All => {
             let _alone = WorkGuard::new();
             stack::call(&stack::lock(), || {
                 let mut steps = [libc::sock_filter { code: 0, jt: 0, jf: 0, k: 0 }; MOST_STEPS];
                 let steps = &mut steps[..program.len.into()];
                 // SAFETY: of integers.
                 match unsafe { copy(program.filter as usize, steps.as_mut_ptr(), steps.len()) } {
-                    Copied::All => CALLS.iter().any(|call| kills(steps, *call as u32)),
-                    Copied::Nothing => false,
-                    Copied::Unknown => true,
+                    CopyOutcome::All => CALLS.iter().any(|call| kills(steps, *call as u32)),
+                    CopyOutcome::Nothing => false,
+                    CopyOutcome::Unknown => true,
                 }
             })
         }
-        Copied::Nothing => false,
-        Copied::Unknown => true,
+        CopyOutcome::Nothing => false,
+        CopyOutcome::Unknown => true,
     }
 }
 
-enum Copied {
+enum CopyOutcome {
     All,
     /// There is no memory that can be read: the kernel will say EFAULT.
     Nothing,
@@ -216,15 +218,15 @@ enum Copied {
 ///
 /// # Safety
 /// Any bytes are a T, and `to` has room.
-unsafe fn copy<T>(from: usize, to: *mut T, count: usize) -> Copied {
+unsafe fn copy<T>(from: usize, to: *mut T, count: usize) -> CopyOutcome {
     let size = count * size_of::<T>();
     let local = libc::iovec { iov_base: to.cast(), iov_len: size };
     let remote = libc::iovec { iov_base: from as *mut c_void, iov_len: size };
     // SAFETY: writes where the caller says.
     match unsafe { libc::process_vm_readv(libc::getpid(), &local, 1, &remote, 1, 0) } {
-        -1 if Error::last_os_error().raw_os_error() != Some(libc::EFAULT) => Copied::Unknown,
-        read if read == size as isize => Copied::All,
-        _ => Copied::Nothing,
+        -1 if Error::last_os_error().raw_os_error() != Some(libc::EFAULT) => CopyOutcome::Unknown,
+        read if read == size as isize => CopyOutcome::All,
+        _ => CopyOutcome::Nothing,
     }
 }
 

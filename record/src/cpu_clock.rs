@@ -17,7 +17,7 @@
 
 use crate::clock_event::ClockEvent;
 use crate::event::{CLOCK, EventTimes, TaskEvent};
-use crate::records::{CallGraph, RawSample, Sampled, sampled};
+use crate::records::{CallGraph, RawSample, SamplerRecord, sampled};
 use crate::sampler::SampledTarget;
 use crate::settings::Settings;
 use perf_event_open_sys::bindings::{
@@ -278,7 +278,7 @@ impl CpuClock {
         let mut record = std::mem::take(&mut self.record);
         while let Some(record) = self.ring.next(&mut record) {
             match sampled(record, self.callers) {
-                Sampled::Sample(sample) => {
+                SamplerRecord::Sample(sample) => {
                     self.unchanged = self.unchanged.saturating_sub(1);
                     let pid = self.process.unwrap_or(sample.pid);
                     let sample = RawSample { pid, ..sample };
@@ -291,8 +291,8 @@ impl CpuClock {
                         seen.samples.push(ClockSample { ran, weight_ns });
                     }
                 }
-                Sampled::Lost(lost) => seen.lost += lost,
-                Sampled::Throttled => seen.throttled += 1,
+                SamplerRecord::Lost(lost) => seen.lost += lost,
+                SamplerRecord::Throttled => seen.throttled += 1,
                 _ => {}
             }
         }

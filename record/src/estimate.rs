@@ -18,7 +18,7 @@
 #![forbid(unsafe_code)]
 
 use crate::statistics::{at_most, student};
-use crate::strata::{Cluster, Evened, LEAST, Stratum, TimeOfStrata, Weighed, add_counts};
+use crate::strata::{BurstCount, Cluster, LEAST, Stratum, TimeOfStrata, WeighedBursts, add_counts};
 use topdown::{SampledEvents, SampledNode};
 use topdown_report::ShareInterval;
 
@@ -116,10 +116,10 @@ pub(crate) struct Returns {
 
 /// When a burst was, the stratum of each of its samples, and for how many it counts.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Coming<'a> {
+pub(crate) struct BurstTime<'a> {
     pub at: u64,
     pub strata: &'a [Stratum],
-    pub evened: Evened,
+    pub evened: BurstCount,
 }
 
 impl SeenIn {
@@ -130,9 +130,9 @@ impl SeenIn {
         windows: &[Option<Vec<u64>>],
         long: bool,
         alone: &UnsharedWindows,
-        coming: Coming,
+        coming: BurstTime,
     ) {
-        let Coming { at, strata, evened: [by, by_larger] } = coming;
+        let BurstTime { at, strata, evened: [by, by_larger] } = coming;
         let larger = if by > 0.0 { by_larger / by } else { 1.0 };
         let mut cluster = Cluster { long, at, larger, ..Cluster::default() };
         for (place, (pair, counts)) in inside.windows(2).zip(windows).enumerate() {
@@ -306,7 +306,7 @@ fn from(
         return None;
     }
     let as_they_came = clusters;
-    let weighed = Weighed::new(&seen.time, clusters, |cluster| cluster.counts[0]);
+    let weighed = WeighedBursts::new(&seen.time, clusters, |cluster| cluster.counts[0]);
     let clusters: &[&Cluster] = &weighed.clusters.iter().collect::<Vec<_>>();
     let (counts, windows) = total(clusters.iter().copied());
     let slots = events.slots(&counts);
@@ -318,7 +318,7 @@ fn from(
     ratios.iter_mut().zip(by_time).for_each(|((_, half), by_time)| *half = half.hypot(by_time));
     let by_doubt = weighed.off_by_doubt(events, &shares);
     ratios.iter_mut().zip(by_doubt).for_each(|((_, half), by_doubt)| *half += by_doubt);
-    let larger = Weighed::by_larger_cells(&seen.time, as_they_came, |cluster| cluster.counts[0]);
+    let larger = WeighedBursts::by_larger_cells(&seen.time, as_they_came, |cluster| cluster.counts[0]);
     let by_larger = events.shares(&total(&larger.clusters).0)?;
     let by_cells = by_larger.iter().zip(&shares).map(|(larger, share)| (larger - share).abs());
     ratios.iter_mut().zip(by_cells).for_each(|((_, half), by_cells)| *half += by_cells);
@@ -377,7 +377,7 @@ fn by_difference(events: &SampledEvents, seen: &SeenIn, unsampled: f64) -> Resul
         return Err(few);
     }
     let weighed =
-        both.each_ref().map(|clusters| Weighed::new(&seen.time, clusters, |cluster| cluster.weight));
+        both.each_ref().map(|clusters| WeighedBursts::new(&seen.time, clusters, |cluster| cluster.weight));
     let both = weighed.each_ref().map(|weighed| &weighed.clusters);
     let totals = both.map(total);
     let means = totals.each_ref().map(|(counts, windows)| mean((counts.iter().copied(), *windows)));

@@ -125,7 +125,7 @@ impl AsRawFd for TaskEvent {
 
 /// What poll(2) said of a descriptor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Polled {
+pub(crate) struct PollResult {
     /// It can be read.
     pub readable: bool,
     /// It has come to its end.
@@ -133,7 +133,7 @@ pub(crate) struct Polled {
 }
 
 /// Waits until one of the descriptors can be read or has ended, or for so long.
-pub(crate) fn wait(descriptors: &[RawFd], until: Instant) -> Vec<Polled> {
+pub(crate) fn wait(descriptors: &[RawFd], until: Instant) -> Vec<PollResult> {
     let event = |fd: &RawFd| libc::pollfd { fd: *fd, events: libc::POLLIN, revents: 0 };
     let mut all: Vec<libc::pollfd> = descriptors.iter().map(event).collect();
     let time = until.saturating_duration_since(Instant::now());
@@ -142,7 +142,7 @@ pub(crate) fn wait(descriptors: &[RawFd], until: Instant) -> Vec<Polled> {
     let come = unsafe {
         libc::ppoll(all.as_mut_ptr(), all.len() as libc::nfds_t, &raw const time, std::ptr::null())
     };
-    let polled = |one: &libc::pollfd| Polled {
+    let polled = |one: &libc::pollfd| PollResult {
         readable: come > 0 && one.revents & libc::POLLIN != 0,
         ended: come > 0 && one.revents & (libc::POLLHUP | libc::POLLERR) != 0,
     };

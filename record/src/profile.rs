@@ -4,7 +4,7 @@
 use crate::budget::Pace;
 use crate::cpus::CpuTotals;
 use crate::estimate::{
-    Background, Coming, EstimatedShares, NoShares, SeenIn, SeenInAll, UnsharedWindows, shares,
+    Background, BurstTime, EstimatedShares, NoShares, SeenIn, SeenInAll, UnsharedWindows, shares,
 };
 use crate::held::ConditionShare;
 use crate::processes::PROCESS;
@@ -12,7 +12,7 @@ use crate::recording::{Burst, Recording};
 use crate::records::CallGraph;
 use crate::sources::Sources;
 use crate::statistics::proportion;
-use crate::strata::{Came, Evened, Stratum, evened};
+use crate::strata::{BurstCount, Stratum, ThreadInstant, evened};
 use crate::symbols::{SourceLine, Symbol, printable};
 use crate::unseen::Unseen;
 use std::collections::{BTreeMap, BTreeSet};
@@ -290,7 +290,7 @@ fn alone(burst: &Burst, stacks: &[&NamedStack]) -> UnsharedWindows {
 
 /// Bursts by kind of core and function.
 #[derive(Default)]
-struct Sorted<'a> {
+struct SortedBursts<'a> {
     own: BTreeMap<(usize, usize), TimeTally>,
     inclusive: BTreeMap<(usize, usize), TimeTally>,
     all: BTreeMap<usize, TimeTally>,
@@ -302,8 +302,8 @@ struct Sorted<'a> {
     is_doubtful: bool,
 }
 
-impl<'a> Sorted<'a> {
-    fn add(&mut self, burst: &Burst, evened: Evened, stacks: &'a [NamedStack]) {
+impl<'a> SortedBursts<'a> {
+    fn add(&mut self, burst: &Burst, evened: BurstCount, stacks: &'a [NamedStack]) {
         let samples: Vec<&NamedStack> = burst.stacks.iter().map(|number| &stacks[*number as usize]).collect();
         let kind = burst.kind;
         let leaves: Vec<Option<usize>> = samples.iter().map(|stack| Some(stack.first()?.function)).collect();
@@ -317,7 +317,7 @@ impl<'a> Sorted<'a> {
                 &burst.windows,
                 burst.long,
                 alone,
-                Coming { at: burst.at, strata: &strata, evened },
+                BurstTime { at: burst.at, strata: &strata, evened },
             );
             if inside.first() == Some(&true) {
                 gathered.seen.time.add(strata[0], burst.at, burst.weight_ns);
@@ -379,8 +379,8 @@ impl Profile {
     pub fn new(recording: &Recording) -> Profile {
         let (functions_seen, stacks, symbols) = named(recording);
         let whole = SampledWhole::of(recording);
-        let mut sorted = Sorted { is_doubtful: whole.by_timer, ..Sorted::default() };
-        let came: Vec<Came> = recording.bursts.iter().map(Burst::came).collect();
+        let mut sorted = SortedBursts { is_doubtful: whole.by_timer, ..SortedBursts::default() };
+        let came: Vec<ThreadInstant> = recording.bursts.iter().map(Burst::came).collect();
         let bursts = recording.bursts.iter().zip(evened(&came));
         bursts.for_each(|(burst, evened)| sorted.add(burst, evened, &stacks));
         let kinds: Vec<usize> = sorted.all.keys().copied().collect();

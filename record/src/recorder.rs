@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use topdown::{Error, SampledEvents};
-use topdown_seam::records::{Says, TaskId, TaskRecord};
+use topdown_seam::records::{RecordContent, TaskId, TaskRecord};
 
 mod clocks;
 mod on_cpus;
@@ -288,10 +288,10 @@ impl Recorder {
     fn attend(&mut self) {
         for TaskRecord { time, says } in self.sideband.drain() {
             match says {
-                Says::Mapped { pid, start, len, offset, file, inode } if self.whom.records(pid) => {
+                RecordContent::Mapped { pid, start, len, offset, file, inode } if self.whom.records(pid) => {
                     self.spaces.mapped(time, pid, start, len, offset, (&file, inode));
                 }
-                Says::Named(TaskId { pid, tid }, name, executed) if self.whom.records(pid) => {
+                RecordContent::Named(TaskId { pid, tid }, name, executed) if self.whom.records(pid) => {
                     if executed {
                         self.spaces.executed(time, pid);
                     }
@@ -299,7 +299,7 @@ impl Recorder {
                         self.spaces.named(pid, name);
                     }
                 }
-                Says::Began(TaskId { pid, tid }, parent) if self.whom.records(pid) => {
+                RecordContent::Began(TaskId { pid, tid }, parent) if self.whom.records(pid) => {
                     if pid != parent.pid {
                         self.spaces.forked(parent.pid, pid);
                     }
@@ -307,12 +307,12 @@ impl Recorder {
                         self.follow(pid, tid, Some(time));
                     }
                 }
-                Says::Ends(TaskId { pid, tid }) if self.whom == RecordedProcesses::OnCpus => {
+                RecordContent::Ends(TaskId { pid, tid }) if self.whom == RecordedProcesses::OnCpus => {
                     if pid == tid {
                         self.spaces.exited(time, pid);
                     }
                 }
-                Says::Ends(TaskId { tid, .. }) => {
+                RecordContent::Ends(TaskId { tid, .. }) => {
                     self.beginnings.ended(tid, time);
                     if let Some(counters) = self.samplers.remove(&tid) {
                         let due = self.chances.leaves(tid);
@@ -323,13 +323,13 @@ impl Recorder {
                         self.close(tid, counters);
                     }
                 }
-                Says::Lost(lost) => self.fate.lost += lost,
+                RecordContent::Lost(lost) => self.fate.lost += lost,
                 // (of other processes; the sideband counts nothing)
-                Says::Mapped { .. }
-                | Says::Named(..)
-                | Says::Began(..)
-                | Says::Counted(..)
-                | Says::Throttled => {}
+                RecordContent::Mapped { .. }
+                | RecordContent::Named(..)
+                | RecordContent::Began(..)
+                | RecordContent::Counted(..)
+                | RecordContent::Throttled => {}
             }
         }
     }

@@ -10,7 +10,7 @@ use crate::proof::Calls;
 use crate::settings::Settings;
 use crate::spaces::Module;
 use crate::stacks::CodePlace;
-use crate::strata::Came;
+use crate::strata::ThreadInstant;
 use crate::unseen::Unseen;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -41,9 +41,9 @@ pub(crate) struct Burst {
 
 impl Burst {
     /// When it came, and what it tells.
-    pub fn came(&self) -> Came {
+    pub fn came(&self) -> ThreadInstant {
         let windows = self.windows.iter().any(Option::is_some);
-        Came { of: (self.kind, self.thread), at: self.at, ns: self.weight_ns, windows }
+        ThreadInstant { of: (self.kind, self.thread), at: self.at, ns: self.weight_ns, windows }
     }
 }
 

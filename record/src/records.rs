@@ -141,7 +141,7 @@ pub(crate) struct StackCopy {
 
 /// A record of a sampler's ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Sampled {
+pub(crate) enum SamplerRecord {
     Sample(RawSample),
     /// So many records found no room.
     Lost(u64),
@@ -170,14 +170,18 @@ impl<'a> RecordFields<'a> {
 }
 
 /// Of a sampler's ring.
-pub(crate) fn sampled(record: &[u64], callers: CallGraph) -> Sampled {
-    let &[first, ref body @ ..] = record else { return Sampled::Other };
+pub(crate) fn sampled(record: &[u64], callers: CallGraph) -> SamplerRecord {
+    let &[first, ref body @ ..] = record else { return SamplerRecord::Other };
     match header(first).0 {
-        perf::PERF_RECORD_SAMPLE => sample(body, callers).map_or(Sampled::Unreadable, Sampled::Sample),
-        perf::PERF_RECORD_LOST => body.get(1).map_or(Sampled::Unreadable, |lost| Sampled::Lost(*lost)),
-        perf::PERF_RECORD_THROTTLE | perf::PERF_RECORD_UNTHROTTLE => Sampled::Throttled,
-        perf::PERF_RECORD_SWITCH => Sampled::Descheduled,
-        _ => Sampled::Other,
+        perf::PERF_RECORD_SAMPLE => {
+            sample(body, callers).map_or(SamplerRecord::Unreadable, SamplerRecord::Sample)
+        }
+        perf::PERF_RECORD_LOST => {
+            body.get(1).map_or(SamplerRecord::Unreadable, |lost| SamplerRecord::Lost(*lost))
+        }
+        perf::PERF_RECORD_THROTTLE | perf::PERF_RECORD_UNTHROTTLE => SamplerRecord::Throttled,
+        perf::PERF_RECORD_SWITCH => SamplerRecord::Descheduled,
+        _ => SamplerRecord::Other,
     }
 }
 
@@ -282,7 +286,7 @@ mod tests {
     }
 
     /// Of a record of this kind.
-    fn sampled(kind: u64, body: &[u64], callers: CallGraph) -> Sampled {
+    fn sampled(kind: u64, body: &[u64], callers: CallGraph) -> SamplerRecord {
         super::sampled(&record(kind, body), callers)
     }
 
@@ -306,14 +310,21 @@ mod tests {
             stack_pointer: Some(0x7000),
             copy: None,
         };
-        assert_eq!(sampled(9, &body, CallGraph::FramePointers), Sampled::Sample(expected.clone()));
+        assert_eq!(sampled(9, &body, CallGraph::FramePointers), SamplerRecord::Sample(expected.clone()));
         let without_chain = [0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, 0, 0];
         let alone = RawSample { chain: vec![0x1000], stack_pointer: None, ..expected };
-        assert_eq!(sampled(9, &without_chain, CallGraph::FramePointers), Sampled::Sample(alone.clone()));
+        assert_eq!(
+            sampled(9, &without_chain, CallGraph::FramePointers),
+            SamplerRecord::Sample(alone.clone())
+        );
         for len in 0..body.len() {
-            assert_eq!(sampled(9, &body[..len], CallGraph::FramePointers), Sampled::Unreadable, "{len}");
+            assert_eq!(
+                sampled(9, &body[..len], CallGraph::FramePointers),
+                SamplerRecord::Unreadable,
+                "{len}"
+            );
         }
-        assert_eq!(sampled(2, &[1, 5], CallGraph::FramePointers), Sampled::Lost(5));
+        assert_eq!(sampled(2, &[1, 5], CallGraph::FramePointers), SamplerRecord::Lost(5));
         // one without callers ends behind the counts
         let counted = RawSample { chain: Vec::new(), ..alone };
         assert_eq!(without_callers(&record(9, &without_chain[..8])), Some(counted));
@@ -324,10 +335,10 @@ mod tests {
         // more values than there can be
         assert_eq!(
             sampled(9, &[0x1000, 0, 0, u64::MAX, 0, 0, 1], CallGraph::FramePointers),
-            Sampled::Unreadable
+            SamplerRecord::Unreadable
         );
-        assert_eq!(sampled(5, &[1, 2, 3], CallGraph::FramePointers), Sampled::Throttled);
-        assert_eq!(sampled(14, &[], CallGraph::FramePointers), Sampled::Descheduled);
+        assert_eq!(sampled(5, &[1, 2, 3], CallGraph::FramePointers), SamplerRecord::Throttled);
+        assert_eq!(sampled(14, &[], CallGraph::FramePointers), SamplerRecord::Descheduled);
     }
 
     #[test]
@@ -338,7 +349,7 @@ mod tests {
             [&[0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, abi], registers, stack].concat()
         };
         let read = |body: &[u64]| match sampled(9, body, CallGraph::Dwarf(16)) {
-            Sampled::Sample(sample) => {
+            SamplerRecord::Sample(sample) => {
                 let known = sample.copy.as_ref().map(|copy| copy.registers[STACK_POINTER]);
                 assert_eq!(sample.stack_pointer, known);
                 Some((sample.chain, sample.copy))
@@ -368,7 +379,7 @@ mod tests {
             words
         };
         let read = |body: &[u64]| match sampled(9, body, CallGraph::Lbr) {
-            Sampled::Sample(sample) => Some((sample.chain, sample.stack_pointer)),
+            SamplerRecord::Sample(sample) => Some((sample.chain, sample.stack_pointer)),
             _ => None,
         };
         // a leaf was called at 0x2004, its caller at 0x3010
@@ -418,7 +429,7 @@ mod tests {
             words.extend(chain);
             words.push(0); // (no registers)
             match sampled(9, &words, CallGraph::FramePointers) {
-                Sampled::Sample(sample) => (sample.in_kernel, sample.chain),
+                SamplerRecord::Sample(sample) => (sample.in_kernel, sample.chain),
                 other => panic!("{other:?}"),
             }
         };

@@ -3,7 +3,7 @@
 
 use crate::event::{CLOCK, TaskEvent, now};
 use crate::proof::Strobe;
-use crate::records::{CallGraph, RawSample, Sampled, sampled};
+use crate::records::{CallGraph, RawSample, SamplerRecord, sampled};
 use perf_event_open_sys::bindings::{PERF_COUNT_SW_CONTEXT_SWITCHES, PERF_TYPE_SOFTWARE, perf_event_attr};
 use std::cell::Cell;
 use std::io;
@@ -102,7 +102,7 @@ pub(crate) struct Sampler {
     silent: Option<usize>,
     callers: CallGraph,
     /// Overflows that the kernel still permits.
-    permitted: Permitted,
+    permitted: OverflowLimit,
     /// What the burst under way has shown, when it was asked for, and for how long it stands.
     samples: Vec<RawSample>,
     /// The next sample comes after a gap.
@@ -128,12 +128,12 @@ pub(crate) struct Sampler {
 /// How many overflows the kernel still permits an event. It counts those that found no room for a sample, too, of which a record tells
 /// only when the next one finds room. An event that is enabled with none left overflows without limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Permitted {
+struct OverflowLimit {
     most: u32,
     least: u32,
 }
 
-impl Permitted {
+impl OverflowLimit {
     /// There were so many.
     fn used(&mut self, overflows: u32) {
         self.most = self.most.saturating_sub(overflows);
@@ -271,7 +271,7 @@ impl Sampler {
             per_cycle: events.sampled_per_cycle,
             silent: events.silent,
             callers,
-            permitted: Permitted::default(),
+            permitted: OverflowLimit::default(),
             samples: Vec::new(),
             after_gap: false,
             switches: 0,
@@ -350,24 +350,24 @@ impl Sampler {
         let mut record = std::mem::take(&mut self.record);
         while let Some(record) = self.ring.next(&mut record) {
             match sampled(record, self.callers) {
-                Sampled::Sample(sample) => {
+                SamplerRecord::Sample(sample) => {
                     self.permitted.used(1);
                     self.add(sample);
                 }
-                Sampled::Throttled => {
+                SamplerRecord::Throttled => {
                     self.after_gap = true;
                     fate.throttled += 1;
                 }
-                Sampled::Unreadable => {
+                SamplerRecord::Unreadable => {
                     self.permitted.used(1);
                     self.after_gap = true;
                 }
-                Sampled::Lost(lost) => {
+                SamplerRecord::Lost(lost) => {
                     self.permitted.used(lost.try_into().unwrap_or(u32::MAX));
                     self.after_gap = true;
                     fate.lost += lost;
                 }
-                Sampled::Descheduled | Sampled::Other => {}
+                SamplerRecord::Descheduled | SamplerRecord::Other => {}
             }
         }
         self.record = record;
@@ -454,7 +454,7 @@ mod tests {
 
     #[test]
     fn an_event_is_never_enabled_if_it_may_have_no_overflow_left() {
-        let mut permitted = Permitted::default();
+        let mut permitted = OverflowLimit::default();
         assert_eq!(permitted.more(3), 3);
         permitted.used(2);
         assert_eq!(permitted.more(3), 2);

@@ -154,7 +154,7 @@ mod tests {
     use crate::event::wait;
     use std::process::{Command, Stdio};
     use std::time::{Duration, Instant};
-    use topdown_seam::records::{Says, TaskId};
+    use topdown_seam::records::{RecordContent, TaskId};
 
     /// Of two programs the first ends: what is waited for is the other, and its end is seen.
     #[test]
@@ -182,7 +182,7 @@ mod tests {
         let all = sideband.drain();
         for tid in tids {
             assert!(
-                all.iter().any(|record| record.says == Says::Ends(TaskId { pid: tid, tid })),
+                all.iter().any(|record| record.says == RecordContent::Ends(TaskId { pid: tid, tid })),
                 "{tid}: {all:?}"
             );
         }

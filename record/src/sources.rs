@@ -73,7 +73,7 @@ fn plain(path: &Path) -> PathBuf {
 
 /// Why there is no text of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unread {
+pub(crate) enum MissingText {
     Absent,
     NotRegular,
     /// It is neither everybody's nor that of the program's owner.
@@ -86,23 +86,23 @@ pub(crate) enum Unread {
     TooMany,
 }
 
-impl fmt::Display for Unread {
+impl fmt::Display for MissingText {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            Unread::Absent => {
+            MissingText::Absent => {
                 write!(formatter, "the file is not there or cannot be read (--source says where it is)")
             }
-            Unread::NotRegular => write!(formatter, "it is no regular file"),
-            Unread::Private => {
+            MissingText::NotRegular => write!(formatter, "it is no regular file"),
+            MissingText::Private => {
                 write!(
                     formatter,
                     "not everybody may read the file, and the program is another user's: it could name any file"
                 )
             }
-            Unread::Large => write!(formatter, "the file has more than {} MiB", MOST_BYTES >> 20),
-            Unread::NotText => write!(formatter, "the file is no text"),
-            Unread::Short => write!(formatter, "the file has fewer lines: it is not what was compiled"),
-            Unread::TooMany => write!(formatter, "{} MiB of other files were read", MOST_OF_ALL >> 20),
+            MissingText::Large => write!(formatter, "the file has more than {} MiB", MOST_BYTES >> 20),
+            MissingText::NotText => write!(formatter, "the file is no text"),
+            MissingText::Short => write!(formatter, "the file has fewer lines: it is not what was compiled"),
+            MissingText::TooMany => write!(formatter, "{} MiB of other files were read", MOST_OF_ALL >> 20),
         }
     }
 }
@@ -119,7 +119,7 @@ pub(crate) struct SourceText {
 
 /// Lines of source files, by the program's path and the file's as the program knows it.
 #[derive(Clone, Debug, Default)]
-pub struct Sources(BTreeMap<(String, String), Result<SourceText, Unread>>);
+pub struct Sources(BTreeMap<(String, String), Result<SourceText, MissingText>>);
 
 impl Sources {
     /// Lines of these numbers and those beside them: of a program, a file, and a number each.
@@ -140,7 +140,7 @@ impl Sources {
     }
 
     /// None: it was not asked for.
-    pub(crate) fn of(&self, program: &str, file: &str) -> Option<&Result<SourceText, Unread>> {
+    pub(crate) fn of(&self, program: &str, file: &str) -> Option<&Result<SourceText, MissingText>> {
         self.0.get(&(program.to_string(), file.to_string()))
     }
 
@@ -182,23 +182,23 @@ fn text_of(
     numbers: &BTreeSet<u32>,
     places: &[SourcePlace],
     left: &mut u64,
-) -> Result<SourceText, Unread> {
-    let (path, metadata) = found(file, places).ok_or(Unread::Absent)?;
+) -> Result<SourceText, MissingText> {
+    let (path, metadata) = found(file, places).ok_or(MissingText::Absent)?;
     // (to open what is none could already do something)
     if !metadata.is_file() {
-        return Err(Unread::NotRegular);
+        return Err(MissingText::NotRegular);
     }
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    let file = options.open(&path).map_err(|_| Unread::Absent)?;
-    let metadata = file.metadata().map_err(|_| Unread::Absent)?;
+    let file = options.open(&path).map_err(|_| MissingText::Absent)?;
+    let metadata = file.metadata().map_err(|_| MissingText::Absent)?;
     let program = fs::metadata(program).ok();
     let size = metadata.len();
     match () {
-        () if !metadata.is_file() => return Err(Unread::NotRegular),
-        () if !may_be_shown(program.as_ref(), &path, &metadata) => return Err(Unread::Private),
-        () if size > MOST_BYTES => return Err(Unread::Large),
-        () if size > *left => return Err(Unread::TooMany),
+        () if !metadata.is_file() => return Err(MissingText::NotRegular),
+        () if !may_be_shown(program.as_ref(), &path, &metadata) => return Err(MissingText::Private),
+        () if size > MOST_BYTES => return Err(MissingText::Large),
+        () if size > *left => return Err(MissingText::TooMany),
         () => *left -= size,
     }
     let newer = program.is_some_and(|program| written(&metadata) > written(&program));
@@ -210,7 +210,7 @@ fn written(metadata: &Metadata) -> (i64, i64) {
 }
 
 /// The wanted lines and those beside them.
-fn lines_of(file: File, numbers: &BTreeSet<u32>) -> Result<BTreeMap<u32, String>, Unread> {
+fn lines_of(file: File, numbers: &BTreeSet<u32>) -> Result<BTreeMap<u32, String>, MissingText> {
     let last = numbers.last().copied().unwrap_or(0);
     let kept = |number: u32| {
         let beside = number.saturating_sub(CONTEXT)..=number.saturating_add(CONTEXT);
@@ -221,12 +221,12 @@ fn lines_of(file: File, numbers: &BTreeSet<u32>) -> Result<BTreeMap<u32, String>
     for number in 1..=last.saturating_add(CONTEXT) {
         bytes.clear();
         match file.read_until(b'\n', &mut bytes) {
-            Ok(0) if number <= last => return Err(Unread::Short),
+            Ok(0) if number <= last => return Err(MissingText::Short),
             Ok(0) => break,
-            Ok(_) if bytes.contains(&0) => return Err(Unread::NotText),
+            Ok(_) if bytes.contains(&0) => return Err(MissingText::NotText),
             Ok(_) if kept(number) => _ = lines.insert(number, line(&bytes)),
             Ok(_) => {}
-            Err(_) => return Err(Unread::Absent),
+            Err(_) => return Err(MissingText::Absent),
         }
     }
     Ok(lines)

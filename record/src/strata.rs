@@ -11,7 +11,7 @@ mod evened;
 
 use crate::statistics::TWO_SIDED;
 use cells::{Instant, cells};
-pub(crate) use evened::{Came, Evened, evened};
+pub(crate) use evened::{BurstCount, ThreadInstant, evened};
 use std::collections::BTreeMap;
 use topdown::SampledEvents;
 
@@ -42,7 +42,7 @@ pub(crate) struct Cluster {
     pub stratum: Stratum,
     /// When the burst was.
     pub at: u64,
-    /// The cluster would count for so many times as much, if more bursts counted together (`Evened`).
+    /// The cluster would count for so many times as much, if more bursts counted together (`BurstCount`).
     pub larger: f64,
 }
 
@@ -116,7 +116,7 @@ struct GroupCell {
 
 /// Bursts that count as if they had come evenly.
 #[derive(Debug)]
-pub(crate) struct Weighed {
+pub(crate) struct WeighedBursts {
     pub clusters: Vec<Cluster>,
     parts: Vec<GroupCell>,
     all: SampledTime,
@@ -170,10 +170,10 @@ fn parts(
     groups.into_values().flat_map(|(samples, bursts)| cells(samples, bursts, fewest)).map(part).collect()
 }
 
-impl Weighed {
+impl WeighedBursts {
     /// Weighs bursts; `measure`: how much a burst has of what is to be divided as the time is.
-    pub fn new(time: &TimeOfStrata, clusters: &[&Cluster], measure: fn(&Cluster) -> f64) -> Weighed {
-        Weighed::by_cells(time, clusters, measure, FEWEST)
+    pub fn new(time: &TimeOfStrata, clusters: &[&Cluster], measure: fn(&Cluster) -> f64) -> WeighedBursts {
+        WeighedBursts::by_cells(time, clusters, measure, FEWEST)
     }
 
     /// The same by cells of twice as many bursts: the difference is what shares may be off since bursts come unevenly within a cell.
@@ -181,8 +181,8 @@ impl Weighed {
         time: &TimeOfStrata,
         clusters: &[&Cluster],
         measure: fn(&Cluster) -> f64,
-    ) -> Weighed {
-        Weighed::by_cells(time, clusters, measure, 2 * FEWEST)
+    ) -> WeighedBursts {
+        WeighedBursts::by_cells(time, clusters, measure, 2 * FEWEST)
     }
 
     fn by_cells(
@@ -190,7 +190,7 @@ impl Weighed {
         clusters: &[&Cluster],
         measure: fn(&Cluster) -> f64,
         fewest: usize,
-    ) -> Weighed {
+    ) -> WeighedBursts {
         let whole = || parts(time, clusters, measure, usize::MAX);
         let doubtful = if time.is_doubtful { whole() } else { Vec::new() };
         let parts = parts(time, clusters, measure, fewest);
@@ -206,7 +206,7 @@ impl Weighed {
             part.clusters.iter().for_each(|place| clusters[*place].scale(by));
         }
         let untold = if all.ns > 0.0 { 1.0 - told / all.ns } else { 0.0 };
-        Weighed { clusters, parts, all, untold, doubtful }
+        WeighedBursts { clusters, parts, all, untold, doubtful }
     }
 
     /// How far each of these shares may be off, if nobody knows how much of the time each stratum has: all time may be any stratum's.
@@ -263,7 +263,7 @@ mod tests {
             (0..*samples).for_each(|_| all.add(*stratum, 0, 1000));
         }
         let clusters: Vec<&Cluster> = clusters.iter().flatten().collect();
-        let weighed = Weighed::new(&all, &clusters, |cluster| cluster.counts[0]);
+        let weighed = WeighedBursts::new(&all, &clusters, |cluster| cluster.counts[0]);
         let mut sums = Vec::new();
         weighed.clusters.iter().for_each(|cluster| add_counts(&mut sums, cluster));
         let before = clusters.iter().map(|cluster| cluster.counts[0]).sum::<f64>();
@@ -300,7 +300,7 @@ mod tests {
         for is_doubtful in [false, true] {
             let time = TimeOfStrata { is_doubtful, ..time.clone() };
             let off = |share: f64, clusters: &[&Cluster]| {
-                let weighed = Weighed::new(&time, clusters, |cluster| cluster.counts[0]);
+                let weighed = WeighedBursts::new(&time, clusters, |cluster| cluster.counts[0]);
                 weighed.off_by_doubt(&events(), &[share, 0.0, 0.0, 1.0 - share])[0]
             };
             let (of_both, of_one) = (off(0.7, &clusters), off(0.9, &clusters[..80]));

@@ -42,7 +42,7 @@ impl Helper {
     pub fn start(_: &NeverCancelled, wishes: Wishes) -> Result<Helper> {
         let (begun, views, texts) = (Handover::new(), Handover::new(), Handover::new());
         let between = Arc::new(HelperHandovers { stop: Arc::default(), begun, views, texts });
-        let its = Its(between.clone());
+        let its = HelperShare(between.clone());
         let thread = Builder::new().name("topdown-record".into()).spawn(move || its.run(wishes));
         let thread = thread.map_err(|error| {
             Error::new(-error.raw_os_error().unwrap_or(libc::EAGAIN), "no thread can be made that records")
@@ -76,16 +76,16 @@ impl Helper {
 }
 
 /// The thread's share: when it ends, by a panic as well, nobody waits for it.
-struct Its(Arc<HelperHandovers>);
+struct HelperShare(Arc<HelperHandovers>);
 
-impl Drop for Its {
+impl Drop for HelperShare {
     fn drop(&mut self) {
         self.0.begun.close();
         self.0.texts.close();
     }
 }
 
-impl Its {
+impl HelperShare {
     fn run(self, wishes: Wishes) {
         let between = &self.0;
         let _descriptors = OwnDescriptors::new();

@@ -97,9 +97,15 @@ fn tree(row: &mut Vec<String>, nodes: &[NodeKind], figures: &Figures) {
 }
 
 /// Which thread, and whether it ended.
-type Who<'a> = (String, String, &'a str, &'static str);
+type ThreadLabel<'a> = (String, String, &'a str, &'static str);
 
-fn line(out: &mut String, nodes: &[NodeKind], region: &str, (pid, tid, thread, ended): Who, item: &Item) {
+fn line(
+    out: &mut String,
+    nodes: &[NodeKind],
+    region: &str,
+    (pid, tid, thread, ended): ThreadLabel,
+    item: &Item,
+) {
     let counts = &item.counts;
     let mut row = vec![field(region), pid, tid, field(thread), ended.into()];
     row.extend(

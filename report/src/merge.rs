@@ -260,7 +260,7 @@ fn machine(header: &Header) -> Option<Machine> {
 }
 
 #[derive(Default)]
-struct Merged {
+struct MergedRegion {
     nests: bool,
     threads: BTreeMap<(usize, usize), ItemTally>,
 }
@@ -468,7 +468,7 @@ impl Report {
 
 /// All regions by name, the largest first.
 fn regions(trees: &[Vec<Vec<RegionPlace>>], processes: &[Process], all: u64) -> Vec<Region> {
-    let mut merged: HashMap<&str, Merged> = HashMap::new();
+    let mut merged: HashMap<&str, MergedRegion> = HashMap::new();
     for (p, threads) in trees.iter().enumerate() {
         for (t, thread) in threads.iter().enumerate() {
             for place in &thread[1..] {

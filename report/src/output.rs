@@ -7,7 +7,7 @@
 
 mod place;
 
-use place::{FilePlace, There};
+use place::{FilePlace, PlaceContent};
 use rustix::fs::OFlags;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, Permissions};
@@ -99,8 +99,10 @@ impl Output {
     fn open(path: &Path, open: fn(FilePlace) -> io::Result<(File, Way)>) -> io::Result<Output> {
         let place = FilePlace::of(path)?;
         let (file, way) = match place.there {
-            There::Nothing | There::File(_) => open(place)?,
-            There::Other(_) | There::Descriptor { .. } => (Self::through(path, &place)?, Way::Through),
+            PlaceContent::Nothing | PlaceContent::File(_) => open(place)?,
+            PlaceContent::Other(_) | PlaceContent::Descriptor { .. } => {
+                (Self::through(path, &place)?, Way::Through)
+            }
         };
         Ok(Output { name: path.into(), file, way })
     }
@@ -117,7 +119,7 @@ impl Output {
         match beside(&place) {
             Ok((file, beside)) => Ok((file, Way::Beside { beside, place: place.into() })),
             // what is there may be writable all the same
-            Err(error) if is_not_ours(&error) && matches!(place.there, There::File(_)) => {
+            Err(error) if is_not_ours(&error) && matches!(place.there, PlaceContent::File(_)) => {
                 Ok((place.open(OFlags::NONBLOCK)?, Way::Over))
             }
             Err(error) => Err(error),
@@ -126,7 +128,7 @@ impl Output {
 
     fn straight(place: FilePlace) -> io::Result<(File, Way)> {
         let file = match place.there {
-            There::Nothing => place.make(&place.name, 0o666)?,
+            PlaceContent::Nothing => place.make(&place.name, 0o666)?,
             _ => place.open(OFlags::NONBLOCK)?,
         };
         file.set_len(0)?;
@@ -143,8 +145,8 @@ impl Output {
         }
         match FilePlace::of(path).map_err(|error| failed(path, &error))?.there {
             // to open a FIFO is to wait for its reader, who would take the close for the end
-            There::Other(_) | There::Descriptor { .. } => Ok(()),
-            There::Nothing | There::File(_) => Output::create(path).map(drop),
+            PlaceContent::Other(_) | PlaceContent::Descriptor { .. } => Ok(()),
+            PlaceContent::Nothing | PlaceContent::File(_) => Output::create(path).map(drop),
         }
     }
 
@@ -282,7 +284,7 @@ fn beside(place: &FilePlace) -> io::Result<(File, OsString)> {
     const MOST: usize = 200; // bytes of a name that leave room for an ending
     let name = place.name.as_bytes();
     let name = OsStr::from_bytes(&name[..name.len().min(MOST)]);
-    let old = if let There::File(about) = &place.there { Some(about) } else { None };
+    let old = if let PlaceContent::File(about) = &place.there { Some(about) } else { None };
     let mode = old.map_or(0o666, |about| about.mode() & 0o777);
     for attempt in 0..1000_u32 {
         let mut beside = name.to_os_string();

@@ -428,7 +428,7 @@ pub fn occasion_of(started: &str, host: &str) -> Option<String> {
 }
 
 /// Slots that were wasted: in which region, or in none of them, how many, where they went, and what to do next.
-pub struct Wasted<'r> {
+pub struct WastedSlots<'r> {
     pub name: &'r str,
     pub slots: u64,
     pub figures: &'r Figures,
@@ -436,17 +436,21 @@ pub struct Wasted<'r> {
 }
 
 /// Where the most slots were wasted: at most so many, of which each has a hundredth of all slots at least.
-pub fn wasted(report: &Report, most: usize) -> Vec<Wasted<'_>> {
+pub fn wasted(report: &Report, most: usize) -> Vec<WastedSlots<'_>> {
     const FEW: u64 = 100;
     let regions = report.regions.iter().filter_map(|region| {
         let figures = &region.item.exclusive;
-        Some(Wasted { name: &region.name, slots: region.wasted?, figures, next: region.next.clone() })
+        Some(WastedSlots { name: &region.name, slots: region.wasted?, figures, next: region.next.clone() })
     });
     let rest = &report.whole.exclusive;
     let none = if report.regions.is_empty() { "whole program" } else { "outside regions" };
-    let rest =
-        rest.wasted().map(|slots| Wasted { name: none, slots, figures: rest, next: verdict::next(rest) });
-    let mut all: Vec<Wasted> = regions.chain(rest).collect();
+    let rest = rest.wasted().map(|slots| WastedSlots {
+        name: none,
+        slots,
+        figures: rest,
+        next: verdict::next(rest),
+    });
+    let mut all: Vec<WastedSlots> = regions.chain(rest).collect();
     all.retain(|one| one.slots > 0 && one.slots >= report.whole.inclusive.slots / FEW);
     all.sort_by_key(|one| std::cmp::Reverse(one.slots));
     all.truncate(most);
@@ -454,17 +458,17 @@ pub fn wasted(report: &Report, most: usize) -> Vec<Wasted<'_>> {
 }
 
 /// A thread, its process, and where it is in the report.
-pub struct Placed<'r> {
+pub struct ThreadPlace<'r> {
     pub place: (usize, usize),
     pub process: &'r Process,
     pub thread: &'r Thread,
 }
 
 /// All threads in their order; if they are more than `most`, the largest of them first, and those only.
-pub fn threads(report: &Report, most: usize) -> Vec<Placed<'_>> {
-    let mut all: Vec<Placed> = Vec::new();
+pub fn threads(report: &Report, most: usize) -> Vec<ThreadPlace<'_>> {
+    let mut all: Vec<ThreadPlace> = Vec::new();
     for (p, process) in report.processes.iter().enumerate() {
-        all.extend(process.threads.iter().enumerate().map(|(t, thread)| Placed {
+        all.extend(process.threads.iter().enumerate().map(|(t, thread)| ThreadPlace {
             place: (p, t),
             process,
             thread,

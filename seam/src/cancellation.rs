@@ -18,20 +18,20 @@ const PTHREAD_CANCEL_DEFERRED: c_int = 0;
 /// How the thread is cancelled, until now: from here on at cancellation points alone.
 #[must_use]
 #[derive(Clone, Copy)]
-pub struct Before(c_int);
+pub struct CancelType(c_int);
 
 /// The calling thread is cancelled at cancellation points alone.
 #[inline(always)]
-pub fn defer() -> Before {
+pub fn defer() -> CancelType {
     let mut before = PTHREAD_CANCEL_DEFERRED;
     // SAFETY: a live int.
     unsafe { pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &mut before) };
-    Before(before)
+    CancelType(before)
 }
 
 /// It is cancelled as before: now, if it was to be meanwhile. Nothing of the caller's may be left to be done but to return.
 #[inline(always)]
-pub fn go_on(Before(kind): Before) {
+pub fn go_on(CancelType(kind): CancelType) {
     if kind != PTHREAD_CANCEL_DEFERRED {
         // SAFETY: the type that it had.
         unsafe { pthread_setcanceltype(kind, null_mut()) };

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub type Handler = unsafe extern "C" fn(c_int, *mut siginfo_t, *mut c_void);
 
 /// What was done about a signal before a handler was installed.
-pub struct Chained {
+pub struct ChainedAction {
     signal: c_int,
     /// Written once, before the handler is installed, and read by it.
     previous: UnsafeCell<MaybeUninit<sigaction>>,
@@ -21,11 +21,11 @@ pub struct Chained {
 
 // SAFETY: `install` alone writes what was there before, whose callers come one at a time, and none reads it before that is
 // done.
-unsafe impl Sync for Chained {}
+unsafe impl Sync for ChainedAction {}
 
-/// What became of [`Chained::install`].
+/// What became of [`ChainedAction::install`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Installed {
+pub enum InstallOutcome {
     /// It is installed, now or before.
     Yes,
     /// The signal is ignored, and stays so.
@@ -34,29 +34,33 @@ pub enum Installed {
     No,
 }
 
-impl Chained {
+impl ChainedAction {
     /// Nothing is installed yet.
-    pub const fn new(signal: c_int) -> Chained {
-        Chained { signal, previous: UnsafeCell::new(MaybeUninit::uninit()), spent: AtomicBool::new(false) }
+    pub const fn new(signal: c_int) -> ChainedAction {
+        ChainedAction {
+            signal,
+            previous: UnsafeCell::new(MaybeUninit::uninit()),
+            spent: AtomicBool::new(false),
+        }
     }
 
     /// Installs a handler (an address of code that is a [`Handler`]). `unless_ignored`: an ignored signal stays so over an exec,
     /// which a handler does not.
     ///
     /// # Safety
-    /// The handler is one, and calls [`Chained::next`] of this. Nobody else is here.
-    pub unsafe fn install(&self, handler: usize, unless_ignored: bool) -> Installed {
+    /// The handler is one, and calls [`ChainedAction::next`] of this. Nobody else is here.
+    pub unsafe fn install(&self, handler: usize, unless_ignored: bool) -> InstallOutcome {
         // SAFETY: plain data, of which zeros are values; the caller's word.
         unsafe {
             let mut previous: sigaction = zeroed();
             if libc::sigaction(self.signal, null(), &mut previous) != 0 {
-                return Installed::No;
+                return InstallOutcome::No;
             }
             if previous.sa_sigaction == handler {
-                return Installed::Yes;
+                return InstallOutcome::Yes;
             }
             if unless_ignored && previous.sa_sigaction == libc::SIG_IGN {
-                return Installed::Ignored;
+                return InstallOutcome::Ignored;
             }
             let mut ours: sigaction = zeroed();
             if is_handler(&previous) {
@@ -70,8 +74,8 @@ impl Chained {
             ours.sa_sigaction = handler;
             (*self.previous.get()).write(previous);
             match libc::sigaction(self.signal, &ours, null_mut()) {
-                0 => Installed::Yes,
-                _ => Installed::No,
+                0 => InstallOutcome::Yes,
+                _ => InstallOutcome::No,
             }
         }
     }
@@ -79,7 +83,7 @@ impl Chained {
     /// The handler that was there before, if there was one.
     ///
     /// # Safety
-    /// [`Chained::install`] was called and did not say No or Ignored.
+    /// [`ChainedAction::install`] was called and did not say No or Ignored.
     pub unsafe fn handler(&self) -> Option<usize> {
         // SAFETY: the caller's word.
         let previous = unsafe { (*self.previous.get()).assume_init_ref() };

@@ -8,8 +8,8 @@
 //! RDPMC that faulted and there is memory that can be read; all else is for the handler that was there before, which gets
 //! the stack frame that the kernel made. docs/failures.md has the alternatives.
 
-use super::chained::{Chained, Handler, Installed, nothing, sigprocmask};
-use super::once::{Once, stay_loaded};
+use super::chained::{ChainedAction, Handler, InstallOutcome, nothing, sigprocmask};
+use super::once::{ProcessOnce, stay_loaded};
 use super::rdpmc::{FIXED, METRICS};
 use libc::{c_int, c_void, siginfo_t, ucontext_t};
 use std::arch::global_asm;
@@ -34,9 +34,9 @@ pub fn count() -> u64 {
     FAULTS.load(Ordering::Relaxed)
 }
 
-static CHAINED: Chained = Chained::new(libc::SIGSEGV);
+static CHAINED: ChainedAction = ChainedAction::new(libc::SIGSEGV);
 
-static INSTALLED: Once = Once::new();
+static INSTALLED: ProcessOnce = ProcessOnce::new();
 
 /// The mark that this library's RDPMC bear. Another library with this code in it has a handler and a mark of its own: the
 /// handlers pass each other's faults on.
@@ -59,7 +59,7 @@ fn install() -> bool {
     let handler = if OWN_MARK.load(Ordering::Relaxed) == MARK { marked } else { marked + MARKED };
     stay_loaded(handler);
     // SAFETY: that is where the handler's code begins, or behind its mark; nobody else is here.
-    unsafe { CHAINED.install(handler, false) == Installed::Yes }
+    unsafe { CHAINED.install(handler, false) == InstallOutcome::Yes }
 }
 
 unsafe extern "C" {

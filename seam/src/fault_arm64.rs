@@ -6,9 +6,9 @@
 //! before it delivers the signal. The handler of SIGILL here looks whether the signal's address is in that table; all else is
 //! for the handler that was there before, which gets the stack frame that the kernel made.
 
-use super::chained::{Chained, Handler, Installed, nothing};
+use super::chained::{ChainedAction, Handler, InstallOutcome, nothing};
 use super::mrs;
-use super::once::{Once, stay_loaded};
+use super::once::{ProcessOnce, stay_loaded};
 use libc::{c_int, c_void, siginfo_t, ucontext_t};
 use std::arch::global_asm;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,8 +23,8 @@ pub fn count() -> u64 {
     FAULTS.load(Ordering::Relaxed)
 }
 
-static CHAINED: Chained = Chained::new(libc::SIGILL);
-static INSTALLED: Once = Once::new();
+static CHAINED: ChainedAction = ChainedAction::new(libc::SIGILL);
+static INSTALLED: ProcessOnce = ProcessOnce::new();
 
 /// From now on MRS of ours may be refused; false if nothing can be done about that. The handler is installed once: a
 /// program that puts its own in its place wants to have the last word.
@@ -33,7 +33,7 @@ pub fn survive() -> bool {
         let handler = topdown_on_fault as *const () as usize;
         stay_loaded(handler);
         // SAFETY: that is where the handler's code begins; nobody else is here.
-        unsafe { CHAINED.install(handler, false) == Installed::Yes }
+        unsafe { CHAINED.install(handler, false) == InstallOutcome::Yes }
     })
 }
 

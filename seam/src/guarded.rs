@@ -39,16 +39,16 @@ pub enum Remains<T> {
 }
 
 /// Memory that is never given back.
-struct Stays {
+struct KeptMemory {
     _memory: *mut u8,
-    _next: *mut Stays,
+    _next: *mut KeptMemory,
 }
 
 /// All of it: checkers of leaks can see that it is not lost.
-static STAYS: AtomicPtr<Stays> = AtomicPtr::new(null_mut());
+static STAYS: AtomicPtr<KeptMemory> = AtomicPtr::new(null_mut());
 
 fn stays(memory: *mut u8) {
-    let stays = Box::into_raw(Box::new(Stays { _memory: memory, _next: null_mut() }));
+    let stays = Box::into_raw(Box::new(KeptMemory { _memory: memory, _next: null_mut() }));
     let mut first = STAYS.load(Ordering::Relaxed);
     loop {
         // SAFETY: nobody else knows of it yet.

@@ -120,7 +120,7 @@ impl Drop for PerfEvent {
 
 impl Kernel for Linux {
     type Fd = PerfEvent;
-    type Map = Mapped;
+    type Map = MappedPage;
 
     fn open(&self, attr: &perf_event_attr, pid: i32, cpu: i32) -> io::Result<PerfEvent> {
         self.owned(open_raw(attr, pid, cpu, -1)?, attr)
@@ -234,7 +234,7 @@ impl Kernel for Linux {
         event.without_ids(said, words).ok_or_else(|| io::Error::from_raw_os_error(libc::EBADF))
     }
 
-    fn map(&self, event: &PerfEvent, place: Option<ReservedPage>) -> io::Result<Mapped> {
+    fn map(&self, event: &PerfEvent, place: Option<ReservedPage>) -> io::Result<MappedPage> {
         let (fixed, at) = match &place {
             Some(place) => (libc::MAP_FIXED, place.address()),
             None => (0, null_mut()),
@@ -249,7 +249,7 @@ impl Kernel for Linux {
             place.iter().for_each(|place| place.reserve(page_size()));
             return Err(refusal);
         }
-        Ok(Mapped { page, place })
+        Ok(MappedPage { page, place })
     }
 
     fn text(&self, path: &str) -> io::Result<String> {
@@ -275,13 +275,13 @@ impl Kernel for Linux {
 
 /// A mapped control page.
 #[derive(Debug)]
-pub struct Mapped {
+pub struct MappedPage {
     page: *mut libc::c_void,
     /// It is in a place of its holder's, which must not be left empty: others could get to be there.
     place: Option<ReservedPage>,
 }
 
-impl Drop for Mapped {
+impl Drop for MappedPage {
     fn drop(&mut self) {
         match &self.place {
             // SAFETY: the mapping is ours, and nobody looks at it any more.
@@ -297,7 +297,7 @@ impl Drop for Mapped {
     }
 }
 
-impl Mapped {
+impl MappedPage {
     /// Puts a page of zeros in its place: a reading that is not finished, in a thread that was interrupted or against the rules,
     /// finds no counters and no fault.
     fn become_zeros(&self) -> bool {
@@ -307,7 +307,7 @@ impl Mapped {
     }
 }
 
-impl Mapping for Mapped {
+impl Mapping for MappedPage {
     fn page(&self) -> *const Page {
         self.page.cast()
     }

@@ -22,11 +22,11 @@ struct Pages<T>(T);
 struct Layout<S, P> {
     shared: Pages<S>,
     control: Pages<u8>,
-    private: Pages<Inherited<S, P>>,
+    private: Pages<ForkMemory<S, P>>,
 }
 
 #[repr(C)]
-struct Inherited<S, P> {
+struct ForkMemory<S, P> {
     /// The control page may be somebody else's by now: this memory is never used again.
     lost: AtomicBool,
     /// Of closed handles: the one that was closed next.
@@ -230,7 +230,7 @@ impl<S: Zeroable, P: Default> Pool<S, P> {
         let start: NonNull<Layout<S, P>> = NonNull::new(begin).expect("never at address 0").cast();
         // SAFETY: the mapping has room for this from its first aligned address on, and nobody else knows it; S is zeros.
         unsafe {
-            (&raw mut (*start.as_ptr()).private.0).write(Inherited {
+            (&raw mut (*start.as_ptr()).private.0).write(ForkMemory {
                 lost: AtomicBool::new(false),
                 next: Cell::new(None),
                 content: P::default(),

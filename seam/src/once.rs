@@ -5,13 +5,13 @@ use std::mem::zeroed;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Who is doing it: a process; 0 for none, `DONE` when it is done.
-pub(crate) struct Once(AtomicU32);
+pub(crate) struct ProcessOnce(AtomicU32);
 
 const DONE: u32 = u32::MAX;
 
-impl Once {
-    pub const fn new() -> Once {
-        Once(AtomicU32::new(0))
+impl ProcessOnce {
+    pub const fn new() -> ProcessOnce {
+        ProcessOnce(AtomicU32::new(0))
     }
 
     /// Does it, unless it is done; false if it failed.

@@ -49,12 +49,12 @@ pub struct TaskRecord {
     /// Nanoseconds of the kernel's clock.
     pub time: u64,
     /// What it says.
-    pub says: Says,
+    pub says: RecordContent,
 }
 
 /// What a record says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Says {
+pub enum RecordContent {
     /// What the group has counted for this thread since it began: the leader's value first.
     Counted(TaskId, Times, Vec<u64>),
     /// A thread has this name from now on. True: since it has executed a program.
@@ -111,7 +111,7 @@ impl Records {
         Ok(Records { ring: RecordRing::map(event, pages)?, words: Vec::new() })
     }
 
-    /// All records that are there, the oldest first; those of kinds that [`Says`] does not have are left out.
+    /// All records that are there, the oldest first; those of kinds that [`RecordContent`] does not have are left out.
     pub fn take(&mut self) -> Vec<TaskRecord> {
         let mut all = Vec::new();
         self.ring.take(&mut self.words, |words| all.extend(record(words)));
@@ -144,12 +144,12 @@ fn record(words: &[u64]) -> Option<TaskRecord> {
     match kind {
         PERF_RECORD_SAMPLE => {
             let &[id, time, events, enabled, running, ref values @ ..] = body else { return None };
-            let counted = Says::Counted(TaskId::of(id), Times { enabled, running }, values.to_vec());
+            let counted = RecordContent::Counted(TaskId::of(id), Times { enabled, running }, values.to_vec());
             (events == values.len() as u64).then_some(TaskRecord { time, says: counted })
         }
         PERF_RECORD_COMM => {
             let &[id, ref name @ .., _, _] = body else { return None };
-            said(Says::Named(TaskId::of(id), text(name), misc & PERF_RECORD_MISC_COMM_EXEC != 0))
+            said(RecordContent::Named(TaskId::of(id), text(name), misc & PERF_RECORD_MISC_COMM_EXEC != 0))
         }
         PERF_RECORD_MMAP2 => {
             let &[id, start, len, offset, device, number, _generation, _flags, ref file @ .., _, _] = body
@@ -157,17 +157,24 @@ fn record(words: &[u64]) -> Option<TaskRecord> {
                 return None;
             };
             let inode = Inode { major: device as u32, minor: (device >> 32) as u32, number };
-            said(Says::Mapped { pid: TaskId::of(id).pid, start, len, offset, file: text(file), inode })
+            said(RecordContent::Mapped {
+                pid: TaskId::of(id).pid,
+                start,
+                len,
+                offset,
+                file: text(file),
+                inode,
+            })
         }
         PERF_RECORD_FORK | PERF_RECORD_EXIT => {
             let &[processes, threads, ..] = body else { return None };
             let ((pid, parent), (tid, by)) = (pair(processes), pair(threads));
             let task = TaskId { pid, tid };
-            let begun = Says::Began(task, TaskId { pid: parent, tid: by });
-            said(if kind == PERF_RECORD_FORK { begun } else { Says::Ends(task) })
+            let begun = RecordContent::Began(task, TaskId { pid: parent, tid: by });
+            said(if kind == PERF_RECORD_FORK { begun } else { RecordContent::Ends(task) })
         }
-        PERF_RECORD_LOST => said(Says::Lost(*body.get(1)?)),
-        PERF_RECORD_THROTTLE => said(Says::Throttled),
+        PERF_RECORD_LOST => said(RecordContent::Lost(*body.get(1)?)),
+        PERF_RECORD_THROTTLE => said(RecordContent::Throttled),
         _ => None,
     }
 }
@@ -185,32 +192,32 @@ mod tests {
         let id = 20_u64 | 21 << 32;
         let task = TaskId { pid: 20, tid: 21 };
         let sample = [header(PERF_RECORD_SAMPLE, 2, 8), id, 99, 2, 7, 6, 1000, 400];
-        let counted = Says::Counted(task, Times { enabled: 7, running: 6 }, vec![1000, 400]);
+        let counted = RecordContent::Counted(task, Times { enabled: 7, running: 6 }, vec![1000, 400]);
         assert_eq!(record(&sample), Some(TaskRecord { time: 99, says: counted }));
         let name = u64::from_ne_bytes(*b"cc1plus\0");
         for (misc, executed) in [(PERF_RECORD_MISC_COMM_EXEC, true), (0, false)] {
             let comm = [header(PERF_RECORD_COMM, misc, 5), id, name, id, 98];
-            let named = Says::Named(task, "cc1plus".into(), executed);
+            let named = RecordContent::Named(task, "cc1plus".into(), executed);
             assert_eq!(record(&comm), Some(TaskRecord { time: 98, says: named }));
         }
         let fork = [header(PERF_RECORD_FORK, 0, 6), 30 | 20 << 32, 31 | 21 << 32, 5, id, 97];
-        let began = Says::Began(TaskId { pid: 30, tid: 31 }, task);
+        let began = RecordContent::Began(TaskId { pid: 30, tid: 31 }, task);
         assert_eq!(record(&fork), Some(TaskRecord { time: 97, says: began }));
         let exit = [header(PERF_RECORD_EXIT, 0, 6), 30 | 20 << 32, 31 | 21 << 32, 5, id, 96];
         assert_eq!(
             record(&exit),
-            Some(TaskRecord { time: 96, says: Says::Ends(TaskId { pid: 30, tid: 31 }) })
+            Some(TaskRecord { time: 96, says: RecordContent::Ends(TaskId { pid: 30, tid: 31 }) })
         );
         let path = [*b"/bin/tru", *b"e\0\0\0\0\0\0\0"].map(u64::from_ne_bytes);
         let mapped = [header(PERF_RECORD_MMAP2, 0, 13), id, 0x1000, 0x2000, 0x3000, 8 | 1 << 32, 99, 0, 0];
         let mapped: Vec<u64> = mapped.into_iter().chain(path).chain([id, 77]).collect();
         let inode = Inode { major: 8, minor: 1, number: 99 };
         let (start, len, offset, file) = (0x1000, 0x2000, 0x3000, "/bin/true".to_string());
-        let says = Says::Mapped { pid: 20, start, len, offset, file, inode };
+        let says = RecordContent::Mapped { pid: 20, start, len, offset, file, inode };
         assert_eq!(record(&mapped), Some(TaskRecord { time: 77, says }));
         assert_eq!(record(&mapped[..9]), None);
         let lost = [header(PERF_RECORD_LOST, 0, 5), 4, 12, id, 95];
-        assert_eq!(record(&lost), Some(TaskRecord { time: 95, says: Says::Lost(12) }));
+        assert_eq!(record(&lost), Some(TaskRecord { time: 95, says: RecordContent::Lost(12) }));
         // another group's, cut short, of another kind, empty
         assert_eq!(record(&sample[..7]), None);
         assert_eq!(record(&[header(PERF_RECORD_SAMPLE, 2, 2), id]), None);

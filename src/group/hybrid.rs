@@ -5,7 +5,7 @@
 //! is more than the times running of both. But no system call tells the times of two groups at one moment. So a reading is one of
 //! the group that counts now, while the other one is seen to stand still, and goes by the time enabled of the former. By which
 //! group a reading goes makes a difference: the time from the opening of the first to that of the second, which is known within
-//! two system calls at first, and exactly as soon as the thread has been on the other cores and back (`Apart`). Readings never tell
+//! two system calls at first, and exactly as soon as the thread has been on the other cores and back (`EnabledLag`). Readings never tell
 //! less time enabled than there was.
 #![forbid(unsafe_code)]
 
@@ -32,16 +32,16 @@ const FIRST_READS: u32 = 8;
 /// What the time enabled of the former is more than the times running of both is the time in which neither counted. By the latter's
 /// time enabled it is so much less. It never shrinks: each reading that goes by the one and an earlier one that goes by the
 /// other bound the difference, and if neither was ever away from the counters in between, they tell it.
-struct Apart {
+struct EnabledLag {
     most: AtomicU64,
     least: AtomicU64,
     /// The time in which neither counted, by either time enabled, as it was last seen.
     idle: [AtomicI64; 2],
 }
 
-impl Apart {
+impl EnabledLag {
     /// What readings of the times enabled tell, each of the second group between two of the first.
-    fn new<K: Kernel>(groups: &[PlainGroup<K>; 2]) -> Result<Apart> {
+    fn new<K: Kernel>(groups: &[PlainGroup<K>; 2]) -> Result<EnabledLag> {
         let enabled = |place: usize| Ok(groups[place].counts()?.time.enabled);
         let (mut most, mut least, mut before) = (u64::MAX, 0, enabled(P_CORES)?);
         for _ in 0..FIRST_READS {
@@ -55,7 +55,7 @@ impl Apart {
             return Err(Error::new(TD_ENOTCOUNTING, what));
         }
         let idle = [i64::MIN, i64::MIN].map(AtomicI64::new);
-        Ok(Apart { most: most.into(), least: least.into(), idle })
+        Ok(EnabledLag { most: most.into(), least: least.into(), idle })
     }
 
     fn most(&self) -> u64 {
@@ -98,7 +98,7 @@ pub(crate) struct HybridGroup<K: Kernel> {
     groups: [PlainGroup<K>; 2],
     /// Where readings of the second one start from; None: all is read by read(2).
     second: Option<&'static Shared>,
-    apart: Apart,
+    apart: EnabledLag,
     /// Place of the group by whose time enabled the last reading went, and what was added to that of the E-cores.
     last: AtomicU32,
     used: AtomicU64,
@@ -113,7 +113,7 @@ impl<K: Kernel> HybridGroup<K> {
     /// Of open groups of the same thread, that of the P-cores first, with the same events of the same order. `second`: where
     /// readings of the other one start from, whose leader's page is mapped behind it.
     pub fn new(groups: [PlainGroup<K>; 2], second: Option<&'static Shared>) -> Result<HybridGroup<K>> {
-        let apart = Apart::new(&groups)?;
+        let apart = EnabledLag::new(&groups)?;
         let (last, used, added) = (AtomicU32::new(P_CORES as u32), AtomicU64::new(0), AtomicU64::new(0));
         Ok(HybridGroup { groups, second, apart, last, used, added, away: ThreadValue::new(None) })
     }

@@ -20,7 +20,7 @@ pub(super) struct GroupTotals {
 
 /// How much too large its slots are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Jumped {
+pub(super) struct SlotsJump {
     pub by: u64,
     /// They may be so much larger still.
     pub maybe_by: u64,
@@ -60,17 +60,17 @@ impl Jumps {
     }
 
     /// How much too large these slots are, if they go on from what was told last without a jump.
-    pub fn goes_on(&self, told: &GroupTotals) -> Option<Jumped> {
+    pub fn goes_on(&self, told: &GroupTotals) -> Option<SlotsJump> {
         let by = self.by.load(Ordering::Relaxed);
-        self.many(told).is_none().then_some(Jumped { by, maybe_by: 0 })
+        self.many(told).is_none().then_some(SlotsJump { by, maybe_by: 0 })
     }
 
     /// How much too large these slots are: since what was told last there were no more than fit in the time, and no fewer than
     /// other counters have told.
-    pub fn judge(&self, told: &GroupTotals) -> Jumped {
+    pub fn judge(&self, told: &GroupTotals) -> SlotsJump {
         let last = |of: &AtomicU64| of.load(Ordering::Relaxed);
         let by = last(&self.by);
-        let Some(slots) = self.many(told) else { return Jumped { by, maybe_by: 0 } };
+        let Some(slots) = self.many(told) else { return SlotsJump { by, maybe_by: 0 } };
         let possible = told.running_ns.saturating_sub(last(&self.running_ns)) as f64 * self.most_slots_per_ns;
         let least = slots.saturating_sub(possible as u64).div_ceil(JUMP);
         // (the categories' counters may tell a little more than there was: an eighth, to be safe)
@@ -78,16 +78,16 @@ impl Jumps {
         let most = slots.saturating_sub(named) / JUMP;
         // (where the clock says more than the counters: there was no such time, as on an emulated machine)
         let least = least.min(most);
-        Jumped { by: by.wrapping_add(least * JUMP), maybe_by: (most - least).saturating_mul(JUMP) }
+        SlotsJump { by: by.wrapping_add(least * JUMP), maybe_by: (most - least).saturating_mul(JUMP) }
     }
 
     /// The same since the beginning, of a task that is counted apart.
-    pub fn judge_all(&self, told: &GroupTotals) -> Jumped {
+    pub fn judge_all(&self, told: &GroupTotals) -> SlotsJump {
         Jumps::new(self.most_slots_per_ns).judge(told)
     }
 
     /// From now on this is what was told last. Returns by how much more its slots may be too large, with all of before.
-    pub fn note(&self, told: &GroupTotals, jumped: Jumped) -> u64 {
+    pub fn note(&self, told: &GroupTotals, jumped: SlotsJump) -> u64 {
         self.by.store(jumped.by, Ordering::Relaxed);
         self.slots.store(told.slots.wrapping_sub(jumped.by), Ordering::Relaxed);
         self.named.store(told.named, Ordering::Relaxed);
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     const HOUR_NS: u64 = 3_600_000_000_000;
-    const NONE: Jumped = Jumped { by: 0, maybe_by: 0 };
+    const NONE: SlotsJump = SlotsJump { by: 0, maybe_by: 0 };
 
     /// Six slots a cycle, of at most 8 GHz: 2^48 in 1.6 hours.
     fn jumps() -> Jumps {
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(jumps.goes_on(&told(2_000_000, 1_800_000, 100_000)), Some(NONE));
         assert_eq!(jumps.goes_on(&told(JUMP + 2_000_000, 1_800_000, 100_000)), None);
         let jumped = jumps.judge(&told(JUMP + 2_000_000, 1_800_000, 100_000));
-        assert_eq!(jumped, Jumped { by: JUMP, maybe_by: 0 });
+        assert_eq!(jumped, SlotsJump { by: JUMP, maybe_by: 0 });
         jumps.note(&told(JUMP + 2_000_000, 1_800_000, 100_000), jumped);
         // what follows is as much too large, and may jump again
         assert_eq!(jumps.judge(&told(JUMP + 3_000_000, 2_700_000, 150_000)).by, JUMP);
@@ -139,7 +139,7 @@ mod tests {
         let jumps_once = jumps();
         let first = told(four_hours, JUMP / 8, 4 * HOUR_NS);
         let unsure = jumps_once.judge(&first);
-        assert_eq!(unsure, Jumped { by: 0, maybe_by: JUMP }, "it may have been one hour");
+        assert_eq!(unsure, SlotsJump { by: 0, maybe_by: JUMP }, "it may have been one hour");
         assert_eq!(jumps_once.note(&first, unsure), JUMP);
         assert_eq!(jumps_once.note(&first, jumps_once.judge(&first)), JUMP, "for good");
     }

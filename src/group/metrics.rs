@@ -15,7 +15,7 @@ use crate::error::{Error, Reason, Result};
 use crate::model::perf_metrics::{CYCLES, METRICS, MOST_MOVED, MOST_SLOTS_PER_CYCLE, SLOTS, metrics_of};
 use crate::options::{Options, Target};
 use crate::read::{
-    Access, FAST, GroupCounts, METRICS_INDEX, MetricsCounters, Reader, SLOTS_INDEX, Scheduled, Snapshot,
+    Access, FAST, GroupCounts, METRICS_INDEX, MetricsCounters, PageSchedule, Reader, SLOTS_INDEX, Snapshot,
     snapshot,
 };
 use crate::registers::CATEGORIES;
@@ -276,12 +276,12 @@ impl<K: Kernel> MetricsCounters for Group<K> {
         None
     }
 
-    fn scheduled(&self) -> Scheduled {
-        let Some(map) = &self.map else { return Scheduled::Unknown };
+    fn scheduled(&self) -> PageSchedule {
+        let Some(map) = &self.map else { return PageSchedule::Unknown };
         match map.snapshot() {
-            Some(page) if page.index == SLOTS_INDEX => Scheduled::In(page.sequence),
-            Some(page) => Scheduled::Out(page.sequence),
-            None => Scheduled::Out(map.sequence()), // it changes too fast to be read
+            Some(page) if page.index == SLOTS_INDEX => PageSchedule::In(page.sequence),
+            Some(page) => PageSchedule::Out(page.sequence),
+            None => PageSchedule::Out(map.sequence()), // it changes too fast to be read
         }
     }
 

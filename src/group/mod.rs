@@ -22,7 +22,7 @@ pub(crate) use hybrid::HybridGroup;
 pub(crate) use metrics::Group;
 use perf_event_open_sys::bindings::perf_event_attr;
 pub(crate) use plain::PlainGroup;
-pub(crate) use relieved::{Relieved, Spare};
+pub(crate) use relieved::{RelievedGroup, SpareEvents};
 use std::time::Duration;
 
 /// CPU time after which a group that has not counted is given up.

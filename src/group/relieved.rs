@@ -38,7 +38,7 @@ const MOST_CPUS: usize = 1024;
 
 /// What the spare is to count. (In place: what is dropped may be a copy.)
 #[derive(Debug)]
-pub(crate) struct Spare {
+pub(crate) struct SpareEvents {
     attr: perf_event_attr,
     configs: [u64; MOST_EVENTS],
     events: usize,
@@ -49,9 +49,9 @@ pub(crate) struct Spare {
     cpus: [u64; MOST_CPUS / 64],
 }
 
-impl Spare {
+impl SpareEvents {
     /// Of a group of this plan. None: there is no smaller one, or it is not this thread's.
-    pub fn of(pmu: &Pmu, plan: &Plan, options: &Options) -> Option<Spare> {
+    pub fn of(pmu: &Pmu, plan: &Plan, options: &Options) -> Option<SpareEvents> {
         let Counting::Counters(counters) = pmu.model.counting else { return None };
         if options.target != Target::This || options.inherit || options.in_turns {
             return None;
@@ -73,7 +73,7 @@ impl Spare {
         (0..MOST_CPUS)
             .filter(|cpu| pmu.covers(*cpu as u32))
             .for_each(|cpu| cpus[cpu / 64] |= 1 << (cpu % 64));
-        Some(Spare {
+        Some(SpareEvents {
             attr: super::leader(pmu, leader.event.config, options),
             configs,
             events: 1 + members.len(),
@@ -102,7 +102,7 @@ impl Spare {
 
 /// Which of both is switched on, and what is to be added to what it has counted.
 #[derive(Clone, Copy, Default)]
-struct Carried {
+struct CarriedCounts {
     /// It is the spare.
     is_over: bool,
     stretches: u16,
@@ -114,16 +114,16 @@ struct Carried {
 
 /// A group, and its spare, which is opened when it is needed. (Signal handlers may read at any instruction. They are blocked while one
 /// is switched off and the other on, and a reading that they interrupted is taken again, by `Plain`.)
-pub(crate) struct Relieved<K: Kernel> {
+pub(crate) struct RelievedGroup<K: Kernel> {
     main: PlainGroup<K>,
-    wanted: Option<Spare>,
+    wanted: Option<SpareEvents>,
     spare: OnceCell<PlainGroup<K>>,
     /// Where readings of the spare start from, and the place of its leader's control page behind it; None: it is read by read(2).
     second: Option<&'static Shared>,
     place: Cell<Option<ReservedPage>>,
     /// It could not be opened.
     is_refused: Cell<bool>,
-    carried: ThreadValue<Carried>,
+    carried: ThreadValue<CarriedCounts>,
     /// Times of the group at the last read(2).
     last: Cell<Times>,
     /// It is to count nothing for now.
@@ -132,18 +132,18 @@ pub(crate) struct Relieved<K: Kernel> {
     is_lost: Cell<bool>,
 }
 
-impl<K: Kernel + Clone> Relieved<K> {
+impl<K: Kernel + Clone> RelievedGroup<K> {
     /// An open group. `second`: see there.
     pub fn new(
         main: PlainGroup<K>,
-        wanted: Option<Spare>,
+        wanted: Option<SpareEvents>,
         second: Option<(&'static Shared, ReservedPage)>,
-    ) -> Relieved<K> {
+    ) -> RelievedGroup<K> {
         let (second, place) = second.unzip();
         let [is_refused, is_off, is_lost] = [false; 3].map(Cell::new);
-        let (spare, carried) = (OnceCell::new(), ThreadValue::new(Carried::default()));
+        let (spare, carried) = (OnceCell::new(), ThreadValue::new(CarriedCounts::default()));
         let (place, last) = (Cell::new(place), Cell::default());
-        Relieved { main, wanted, spare, second, place, is_refused, carried, last, is_off, is_lost }
+        RelievedGroup { main, wanted, spare, second, place, is_refused, carried, last, is_off, is_lost }
     }
 
     /// The group.
@@ -188,7 +188,7 @@ impl<K: Kernel + Clone> Relieved<K> {
     }
 
     /// The spare, if it is there or can be opened.
-    fn spare(&self, wanted: &Spare, _: &SignalBlock) -> Option<&PlainGroup<K>> {
+    fn spare(&self, wanted: &SpareEvents, _: &SignalBlock) -> Option<&PlainGroup<K>> {
         if self.spare.get().is_none() && !self.is_refused.get() {
             match self.main.beside(&wanted.attrs()[..wanted.events], wanted.slots_each, self.place.take()) {
                 Some(spare) => drop(self.spare.set(spare)),
@@ -199,7 +199,7 @@ impl<K: Kernel + Clone> Relieved<K> {
     }
 
     /// Whether the group is not on the counters, where it could be. `time`: what it has just told.
-    fn is_starved(&self, wanted: &Spare, time: Times) -> bool {
+    fn is_starved(&self, wanted: &SpareEvents, time: Times) -> bool {
         let last = self.last.replace(time);
         let is_on = match self.main.scheduled() {
             Some((_, is_on)) => is_on,
@@ -221,7 +221,7 @@ impl<K: Kernel + Clone> Relieved<K> {
     }
 
     /// The group is switched off, and the spare on, and nothing of it is in the totals. They are returned; None: nothing happened.
-    fn go_over(&self, wanted: &Spare, signals: &SignalBlock) -> Result<Option<PlainCounts>> {
+    fn go_over(&self, wanted: &SpareEvents, signals: &SignalBlock) -> Result<Option<PlainCounts>> {
         let now = self.main.counts()?;
         let mut change = self.carried.begin();
         let carried = change.value();
@@ -277,7 +277,7 @@ impl<K: Kernel + Clone> Relieved<K> {
     }
 
     /// These totals, with what is to be known of them.
-    fn told(&self, carried: &Carried, total: PlainCounts) -> PlainCounts {
+    fn told(&self, carried: &CarriedCounts, total: PlainCounts) -> PlainCounts {
         let is_shallower = self.wanted.as_ref().is_some_and(|wanted| wanted.is_shallower);
         PlainCounts { stretches: carried.stretches, is_stretch: carried.is_over && is_shallower, ..total }
     }
@@ -312,7 +312,7 @@ fn put_together(a: &PlainCounts, b: &PlainCounts, with: impl Fn(u64, u64) -> u64
     }
 }
 
-impl Carried {
+impl CarriedCounts {
     /// What both have counted, if the one that is switched on has counted this.
     fn total(&self, counts: &PlainCounts) -> PlainCounts {
         put_together(counts, &self.away, u64::wrapping_add)
@@ -325,7 +325,7 @@ impl Carried {
     }
 }
 
-impl<K: Kernel + Clone> PlainCounters for Relieved<K> {
+impl<K: Kernel + Clone> PlainCounters for RelievedGroup<K> {
     fn counts(&self) -> Result<PlainCounts> {
         let Some(wanted) = &self.wanted else { return self.main.counts() };
         if self.is_lost.get() {
@@ -359,7 +359,7 @@ impl<K: Kernel + Clone> PlainCounters for Relieved<K> {
 
     fn snapshot(&self, entry: &Entry, out: &mut CountersSnapshot) -> Option<()> {
         let carried = self.carried.get(|carried| *carried);
-        let Carried { is_over, away, stretches, looked, .. } = carried;
+        let CarriedCounts { is_over, away, stretches, looked, .. } = carried;
         let on = match is_over {
             true => self.spare.get().filter(|_| self.second.is_some())?,
             false => &self.main,

@@ -3,22 +3,22 @@
 
 use super::Handle;
 use crate::error::Result;
-use crate::group::{Group, HybridGroup, Relieved};
+use crate::group::{Group, HybridGroup, RelievedGroup};
 use crate::source::Source;
 use crate::source::plain::Plain;
 use crate::source::simulated::{SimulatedCounters, SimulatedRegisters};
-use crate::source::windowed::Windowed;
+use crate::source::windowed::WindowedSource;
 use crate::sys::Linux;
 use crate::sys::guarded::drop_in_its_place;
 
 /// Where a handle's samples come from.
 pub(super) enum AnySource {
-    Registers(Box<Windowed<Group<Linux>>>),
+    Registers(Box<WindowedSource<Group<Linux>>>),
     /// With the memory that readings of the spare look at.
-    Counters(Box<Plain<Relieved<Linux>>>, Option<Handle>),
+    Counters(Box<Plain<RelievedGroup<Linux>>>, Option<Handle>),
     /// Of both kinds of core; with the memory that readings of the second group look at.
     Hybrid(Box<Plain<HybridGroup<Linux>>>, Option<Handle>),
-    SimulatedRegisters(Box<Windowed<SimulatedRegisters>>),
+    SimulatedRegisters(Box<WindowedSource<SimulatedRegisters>>),
     SimulatedCounters(Box<Plain<SimulatedCounters>>),
 }
 
@@ -52,7 +52,7 @@ impl AnySource {
         }
     }
 
-    /// As `Relieved::is_over`.
+    /// As `RelievedGroup::is_over`.
     pub(super) fn relief(&self) -> Option<(u32, bool)> {
         match self {
             AnySource::Counters(source, _) => source.counters().is_over(),

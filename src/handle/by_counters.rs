@@ -6,7 +6,7 @@ use super::info::{Info, Path, check_target, info_of, level_of};
 use super::{Handle, State, second};
 use crate::detect::Pmu;
 use crate::error::{Reason, Result};
-use crate::group::{PlainGroup, Relieved, Spare};
+use crate::group::{PlainGroup, RelievedGroup, SpareEvents};
 use crate::model::perf_metrics::SLOTS_P;
 use crate::options::{Options, Target};
 use crate::plan::Plan;
@@ -61,10 +61,10 @@ pub(super) fn measure_by_counters(
         (info.note, info.notes_path) = (Reason::default(), false); // nobody expects that another way
     }
     let head = info.head(pmu.row);
-    let wanted = Spare::of(pmu, plan, options);
+    let wanted = SpareEvents::of(pmu, plan, options);
     let second = if wanted.is_some() && info.path == Path::Rdpmc { second::take(handle).ok() } else { None };
     let place = second.map(|second| (second.shared_for_ever(), second.control()));
-    let group = Relieved::new(group, wanted, place);
+    let group = RelievedGroup::new(group, wanted, place);
     let source = Plain::new(group, handle.shared(), head).inspect_err(|_| {
         second.into_iter().for_each(second::give_back);
     })?;

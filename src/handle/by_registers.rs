@@ -10,7 +10,7 @@ use crate::error::{Error, Reason, Result, TD_ENOTCOUNTING};
 use crate::group::{Group, PATIENCE};
 use crate::model;
 use crate::options::{Corrections, Options};
-use crate::source::windowed::Windowed;
+use crate::source::windowed::WindowedSource;
 use crate::sys::cpu::Identity;
 use crate::sys::{Kernel, Linux};
 use std::time::Duration;
@@ -78,6 +78,6 @@ fn measure_by_group(
     let (group, why) = Group::open(linux, pmu, level, options, Some(handle.control()), patience)?;
     let info = info_of(options, cpu, pmu, level, why);
     let (head, settings) = (info.head(pmu.row), info.budget_settings());
-    let source = AnySource::Registers(Windowed::new(group, handle.shared(), head, settings)?);
+    let source = AnySource::Registers(WindowedSource::new(group, handle.shared(), head, settings)?);
     Ok(Box::new(State { info, row: pmu.row as u8, source }))
 }

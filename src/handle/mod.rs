@@ -13,7 +13,7 @@ mod topdown;
 mod ways;
 
 use crate::error::{Error, Result, TD_ENORDPMC, TD_EWRONGTHREAD};
-use crate::group::Relieved;
+use crate::group::RelievedGroup;
 use crate::read::{Entry, SeenRegisters, Shared};
 use crate::sample::{Increments, Mark, Sample, SlotsOnly};
 use crate::source::plain::Plain;
@@ -140,7 +140,7 @@ pub(crate) fn rdpmc_taken(pmu: &str) -> Error {
 }
 
 /// Runs `work` on the general-purpose counters of a handle.
-fn of_plain<T>(handle: Handle, work: impl FnOnce(&Plain<Relieved<Linux>>) -> Result<T>) -> Result<T> {
+fn of_plain<T>(handle: Handle, work: impl FnOnce(&Plain<RelievedGroup<Linux>>) -> Result<T>) -> Result<T> {
     with(handle, |state, _| match &state.source {
         AnySource::Counters(source, _) => work(source),
         _ => Err(Error::invalid("the handle counts no general counters")),

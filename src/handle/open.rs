@@ -16,7 +16,7 @@ use crate::options::{Options, SourceKind, Target};
 use crate::plan::{CoreCounters, Means, Plan, attempts};
 use crate::source::plain::Plain;
 use crate::source::simulated::{SimulatedCounters, SimulatedRegisters};
-use crate::source::windowed::Windowed;
+use crate::source::windowed::WindowedSource;
 use crate::sys::cpu::{self, Identity};
 use crate::sys::signals::SignalBlock;
 use crate::sys::{Linux, rseq, thread};
@@ -127,7 +127,7 @@ fn simulate(options: &Options, (row, model): (u32, &'static Model), handle: Hand
     } else {
         let registers = SimulatedRegisters::new(level, width);
         let (head, settings) = (info.head(row), info.budget_settings());
-        AnySource::SimulatedRegisters(Windowed::new(registers, handle.shared(), head, settings)?)
+        AnySource::SimulatedRegisters(WindowedSource::new(registers, handle.shared(), head, settings)?)
     };
     Ok(Box::new(State { info, row: row as u8, source }))
 }

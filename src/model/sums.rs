@@ -25,7 +25,7 @@ pub(crate) struct Sums {
     /// A bit for each input that there is.
     pub measured: u32,
     /// How many slots a count of each input is.
-    pub each: [f32; Below::NONE as usize],
+    pub each: [f32; ChildInputs::NONE as usize],
     /// The root that is what the others leave.
     pub rest: u8,
     /// There is a fifth root, or one of `Formula::Retired`.
@@ -33,7 +33,7 @@ pub(crate) struct Sums {
     /// The root that has the slots no stall took, as `RetirementInputs` divides them.
     pub retired: Option<RetiredRoot>,
     /// The first of two nodes below each of td_l1's, of those whose second is what the first leaves.
-    pub below: [Below; 4],
+    pub below: [ChildInputs; 4],
     /// The nodes below are those of td_l2, and all of them are so.
     pub has_l2: bool,
     /// Deepest level of the tree.
@@ -62,17 +62,17 @@ pub(crate) struct RetiredRoot {
 
 /// Slots of a child: of an input, less those of another that corrects level 1, too. `NONE`: there is no such child, or no other input.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Below {
+pub(crate) struct ChildInputs {
     pub input: u8,
     pub less: u8,
     /// Where the child is in the table.
     pub place: u8,
 }
 
-impl Below {
+impl ChildInputs {
     /// The place behind all counters that are added up.
     pub(crate) const NONE: u8 = 8;
-    const NOTHING: Below = Below { input: Below::NONE, less: Below::NONE, place: 0 };
+    const NOTHING: ChildInputs = ChildInputs { input: ChildInputs::NONE, less: ChildInputs::NONE, place: 0 };
 }
 
 impl Sums {
@@ -90,11 +90,11 @@ impl Sums {
         sources: 0,
         corrections: 0,
         measured: 0,
-        each: [1.0; Below::NONE as usize],
+        each: [1.0; ChildInputs::NONE as usize],
         rest: Sums::NO_REST,
         has_more: false,
         retired: None,
-        below: [Below::NOTHING; 4],
+        below: [ChildInputs::NOTHING; 4],
         has_l2: false,
         levels: 0,
     };
@@ -251,7 +251,7 @@ impl Tree {
     }
 
     /// The first of two nodes below the root at a place, if the second is what it leaves.
-    const fn below(&self, root: usize, corrections: u32) -> Below {
+    const fn below(&self, root: usize, corrections: u32) -> ChildInputs {
         let (mut first, mut children, mut place) = (0, 0, 0);
         while place < self.nodes.len() {
             if matches!(self.nodes[place].above, Some(above) if above as usize == root) {
@@ -260,20 +260,20 @@ impl Tree {
             place += 1;
         }
         if children != 2 || !matches!(self.nodes[first + 1].formula, Formula::Rest) {
-            return Below::NOTHING;
+            return ChildInputs::NOTHING;
         }
         let (slots, less) = match self.nodes[first].formula {
-            Formula::Slots(slots) => (slots, Below::NONE),
+            Formula::Slots(slots) => (slots, ChildInputs::NONE),
             Formula::Corrected(CorrectionInputs { slots, less: &[less], more: &[] })
                 if corrections >> less & 1 == 1 =>
             {
                 (slots, less as u8)
             }
-            _ => return Below::NOTHING,
+            _ => return ChildInputs::NOTHING,
         };
-        if slots >= Below::NONE as usize {
-            return Below::NOTHING;
+        if slots >= ChildInputs::NONE as usize {
+            return ChildInputs::NOTHING;
         }
-        Below { input: slots as u8, less, place: first as u8 }
+        ChildInputs { input: slots as u8, less, place: first as u8 }
     }
 }

@@ -117,7 +117,7 @@ impl Access {
 
 /// What the control page of a group's leader shows at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scheduled {
+pub(crate) enum PageSchedule {
     /// The group has no page.
     Unknown,
     /// The group is not on the counters; the page's sequence number.
@@ -126,12 +126,12 @@ pub(crate) enum Scheduled {
     In(u32),
 }
 
-impl Scheduled {
+impl PageSchedule {
     /// A number that moves by four or more each time that the registers are saved and restored.
     pub fn sequence(self) -> Option<u32> {
         match self {
-            Scheduled::Unknown => None,
-            Scheduled::Out(sequence) | Scheduled::In(sequence) => Some(sequence),
+            PageSchedule::Unknown => None,
+            PageSchedule::Out(sequence) | PageSchedule::In(sequence) => Some(sequence),
         }
     }
 }
@@ -146,7 +146,7 @@ pub(crate) trait MetricsCounters {
     /// The registers, if they can be read and count for this thread now. `known`: the times at the last read(2).
     fn registers(&self, known: Times) -> Option<Snapshot>;
     /// Whether the group is on the counters right now.
-    fn scheduled(&self) -> Scheduled;
+    fn scheduled(&self) -> PageSchedule;
     /// The same for the life of the group.
     fn access(&self) -> Access;
     /// Who can read without this library's slow path, if anybody can.

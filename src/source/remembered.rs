@@ -9,7 +9,7 @@ use std::sync::atomic::{Ordering, compiler_fence};
 pub(super) const REMEMBERED: usize = 64;
 
 /// A ring, the latest at one place and the older ones before it, around the end. What a signal handler interrupts is not found.
-pub(super) struct Remembered<T> {
+pub(super) struct ReadingRing<T> {
     /// On the heap, since who opens a handle may have a small stack. Given back by `free` alone: after a close in a signal
     /// handler, the call that was interrupted may use it yet.
     ring: ManuallyDrop<Box<[RingEntry<T>]>>,
@@ -27,11 +27,11 @@ pub(super) fn key(sequence: u32, window: u32) -> u64 {
     u64::from(window) << 32 | u64::from(sequence)
 }
 
-impl<T: Copy + Default> Remembered<T> {
-    pub fn new() -> Remembered<T> {
+impl<T: Copy + Default> ReadingRing<T> {
+    pub fn new() -> ReadingRing<T> {
         let nothing = |_| RingEntry { key: Cell::new(None), value: Cell::default() };
         let ring = (0..REMEMBERED).map(nothing).collect();
-        Remembered { ring: ManuallyDrop::new(ring), latest: Cell::new(0) }
+        ReadingRing { ring: ManuallyDrop::new(ring), latest: Cell::new(0) }
     }
 
     /// Gives the memory back. Nobody uses it any more.

@@ -4,7 +4,7 @@
 
 use crate::error::{Error, Result};
 use crate::read::{
-    Access, Clock, GroupCounts, MOST_COUNTERS, MetricsCounters, PlainCounters, PlainCounts, Scheduled,
+    Access, Clock, GroupCounts, MOST_COUNTERS, MetricsCounters, PageSchedule, PlainCounters, PlainCounts,
     Snapshot,
 };
 use crate::registers::{CATEGORIES, RawMetrics, RawSlots, Registers};
@@ -219,8 +219,8 @@ impl MetricsCounters for SimulatedRegisters {
         Some(self.look())
     }
 
-    fn scheduled(&self) -> Scheduled {
-        Scheduled::In(0)
+    fn scheduled(&self) -> PageSchedule {
+        PageSchedule::In(0)
     }
 
     fn access(&self) -> Access {

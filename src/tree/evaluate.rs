@@ -4,7 +4,7 @@
 use super::inputs::{Count, CountedInputs, MovedSlots};
 use super::interval::{self, Ends, Interval};
 use super::roots::{ADDED, COUNTERS, Errors, Roots, near_below};
-use super::shares::{Near, Shares, divided};
+use super::shares::{NearShare, Shares, divided};
 use super::uncounted;
 use crate::model::metrics::TD_UNIT_CLOCKS;
 use crate::model::sums::{SUMMED, Sums};
@@ -21,17 +21,17 @@ pub(crate) struct Share {
     sampled: f64,
     pub high: f64,
     /// As the inputs say, before it was made to agree with its parent and siblings; for nodes that count slots.
-    pub(super) slots: Near,
+    pub(super) slots: NearShare,
     pub value: f64,
 }
 
 impl Share {
-    const NOTHING: Share = Share { value: 0.0, low: 0.0, high: 0.0, slots: Near::NOTHING, sampled: 0.0 };
+    const NOTHING: Share = Share { value: 0.0, low: 0.0, high: 0.0, slots: NearShare::NOTHING, sampled: 0.0 };
 
     #[inline(always)]
     fn new(
         Shares { value: [value], low: [low], high: [high] }: Shares<1>,
-        slots: Near,
+        slots: NearShare,
         sampled: f64,
     ) -> Share {
         Share { value, low, high, slots, sampled }
@@ -39,7 +39,7 @@ impl Share {
 
     /// One of several.
     #[inline(always)]
-    fn of(all: &Shares<4>, k: usize, slots: Near) -> Share {
+    fn of(all: &Shares<4>, k: usize, slots: NearShare) -> Share {
         Share { value: all.value[k], low: all.low[k], high: all.high[k], slots, sampled: 0.0 }
     }
 
@@ -76,7 +76,7 @@ impl Share {
 }
 
 /// The shares of a tree's nodes, in the order of its table.
-pub(crate) struct Evaluated {
+pub(crate) struct NodeShares {
     all: [Share; MOST_NODES],
     /// A bit for each node that was measured.
     measured: u64,
@@ -84,9 +84,9 @@ pub(crate) struct Evaluated {
 
 const _: () = assert!(MOST_NODES <= u64::BITS as usize && MOST_INPUTS <= u32::BITS as usize);
 
-impl Evaluated {
+impl NodeShares {
     /// None.
-    pub const NONE: Evaluated = Evaluated { all: [Share::NOTHING; MOST_NODES], measured: 0 };
+    pub const NONE: NodeShares = NodeShares { all: [Share::NOTHING; MOST_NODES], measured: 0 };
 
     /// Of a node; None: not measured.
     #[inline]
@@ -119,7 +119,7 @@ impl Evaluated {
 }
 
 /// Evaluates a measurement down to `level`. `shares`: none yet. (They are large: nothing moves them.)
-pub(crate) fn evaluate(tree: &Tree, level: u32, counted: &CountedInputs, shares: &mut Evaluated) {
+pub(crate) fn evaluate(tree: &Tree, level: u32, counted: &CountedInputs, shares: &mut NodeShares) {
     match &tree.sums {
         Some(sums) if counted.sampled.is_none() => summed(sums, level, counted, shares),
         _ => divide(tree, counted, shares),
@@ -176,7 +176,7 @@ pub(crate) fn evaluate(tree: &Tree, level: u32, counted: &CountedInputs, shares:
 /// leave.
 #[cold]
 #[inline(never)]
-fn doubt(tree: &Tree, counted: &CountedInputs, shares: &mut Evaluated) {
+fn doubt(tree: &Tree, counted: &CountedInputs, shares: &mut NodeShares) {
     let MovedSlots { counted: all, off, rest } = counted.moved;
     for (unsure, seen) in tree.unsure.iter().zip(all) {
         let ids = |ids: &'static [u32]| ids.iter().filter_map(|id| tree.place(*id));
@@ -207,12 +207,12 @@ pub(crate) fn clocks(tree: &Tree, counted: &CountedInputs) -> Option<f64> {
 }
 
 #[inline(always)]
-fn near(count: Count, counted: &CountedInputs) -> Near {
-    Near { near: count.n / counted.slots, rounding: count.rounding, edges: count.edges }
+fn near(count: Count, counted: &CountedInputs) -> NearShare {
+    NearShare { near: count.n / counted.slots, rounding: count.rounding, edges: count.edges }
 }
 
 /// What are sums of levels 1 and 2, four nodes at once.
-fn summed(sums: &Sums, level: u32, counted: &CountedInputs, shares: &mut Evaluated) {
+fn summed(sums: &Sums, level: u32, counted: &CountedInputs, shares: &mut NodeShares) {
     let mut counts = [0.0; ADDED];
     counts[..COUNTERS].copy_from_slice(&counted.inputs[..COUNTERS]);
     let mut needed = sums.sources | sums.corrections;
@@ -233,7 +233,7 @@ fn summed(sums: &Sums, level: u32, counted: &CountedInputs, shares: &mut Evaluat
     };
     let (four, fifth) = roots.divided(counted.slots, is_exact);
     for k in 0..4 {
-        let slots = Near { near: roots.near[k], rounding: roots.rounding[k], edges: roots.edges[k] };
+        let slots = NearShare { near: roots.near[k], rounding: roots.rounding[k], edges: roots.edges[k] };
         shares.all[k] = Share::of(&four, k, slots);
     }
     shares.measured |= 0b1111;
@@ -257,7 +257,7 @@ fn summed(sums: &Sums, level: u32, counted: &CountedInputs, shares: &mut Evaluat
     for (k, below) in sums.below.iter().enumerate().filter(|(_, below)| below.place > 0) {
         if counted.measured >> below.input & 1 == 1 {
             let place = usize::from(below.place);
-            let slots = Near { near: near[k], rounding: errors.rounding, edges: errors.edges };
+            let slots = NearShare { near: near[k], rounding: errors.rounding, edges: errors.edges };
             let left = shares.all[k].slots.minus(slots);
             shares.set(place, Share::of(&first, k, slots));
             shares.set(place + 1, Share::of(&rest, k, left));
@@ -267,10 +267,10 @@ fn summed(sums: &Sums, level: u32, counted: &CountedInputs, shares: &mut Evaluat
 
 /// The roots that divide all slots: their shares are made to add up to 1, and each has at least what the others leave,
 /// and at most. Nothing is known of them unless all were measured.
-fn divide(tree: &Tree, counted: &CountedInputs, shares: &mut Evaluated) {
+fn divide(tree: &Tree, counted: &CountedInputs, shares: &mut NodeShares) {
     let (mut near, mut doubt, mut count, mut rest) = ([0.0; MOST_ROOTS], [0.0; MOST_ROOTS], 0, None);
     let mut places = [0; MOST_ROOTS];
-    let (mut left, mut left_sampled) = (Near { near: 1.0, ..Near::NOTHING }, 0.0);
+    let (mut left, mut left_sampled) = (NearShare { near: 1.0, ..NearShare::NOTHING }, 0.0);
     for (place, row) in tree.nodes.iter().enumerate().filter(|(_, row)| row.divides_all()) {
         places[count] = place;
         if let Formula::Rest = row.formula {
@@ -301,7 +301,7 @@ fn divide(tree: &Tree, counted: &CountedInputs, shares: &mut Evaluated) {
 }
 
 /// A share by arithmetic over intervals.
-fn value_of(tree: &Tree, expr: &Expr, counted: &CountedInputs, shares: &Evaluated) -> Option<Share> {
+fn value_of(tree: &Tree, expr: &Expr, counted: &CountedInputs, shares: &NodeShares) -> Option<Share> {
     let node = |id| Some(shares.get(tree.place(id)?)?.interval(counted));
     let Interval { value, low, high } = interval::evaluate(expr, &|leaf| match leaf {
         Expr::Input(input) => counted.input(*input).map(Count::interval),
@@ -310,7 +310,7 @@ fn value_of(tree: &Tree, expr: &Expr, counted: &CountedInputs, shares: &Evaluate
     })
     .filter(|interval| !interval.value.is_nan())?;
     let [value, low, high] = [value, low, high].map(|end| [end.at_least(0.0).at_most(1.0)]);
-    Some(Share::new(Shares { value, low, high }.sure(), Near::NONE, 0.0))
+    Some(Share::new(Shares { value, low, high }.sure(), NearShare::NONE, 0.0))
 }
 
 /// A share that counts slots, of its parent's.
@@ -327,7 +327,7 @@ fn rest_of(
     parent: &Share,
     siblings: std::ops::Range<usize>,
     counted: &CountedInputs,
-    shares: &Evaluated,
+    shares: &NodeShares,
 ) -> Option<Share> {
     let (mut rest, mut slots, mut sampled) = (parent.alone(), parent.slots, parent.sampled);
     for sibling in siblings {

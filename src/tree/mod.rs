@@ -14,7 +14,7 @@ use crate::model::metrics::{Metric, TD_UNIT_SLOTS};
 use crate::model::tree::{NodeRow, Tree};
 use crate::sample::{CATEGORIES, Sample};
 use crate::span::{self, Span, float};
-use evaluate::{Evaluated, Share};
+use evaluate::{NodeShares, Share};
 pub(crate) use inputs::CountedInputs;
 pub use inputs::MovedSlots;
 pub(crate) use interval::Ends;
@@ -148,7 +148,7 @@ pub(crate) fn nodes<R>(
     span: &Span,
     then: impl FnOnce(Nodes) -> R,
 ) -> R {
-    let mut shares = Evaluated::NONE;
+    let mut shares = NodeShares::NONE;
     evaluate::evaluate(tree, level, counted, &mut shares);
     let clocks = evaluate::clocks(tree, counted).map_or(0, |clocks| clocks as u64);
     let Span { flags, slots, running, .. } = *span;
@@ -159,7 +159,7 @@ pub(crate) fn nodes<R>(
 /// The nodes of a tree that was evaluated. (Their shares are where they were made: nothing copies all of them.)
 pub(crate) struct Nodes<'a> {
     rows: std::iter::Enumerate<std::slice::Iter<'static, NodeRow>>,
-    shares: &'a Evaluated,
+    shares: &'a NodeShares,
     measured: u64,
     flags: u32,
     slots: u64,

@@ -4,12 +4,12 @@
 
 use super::inputs::RetiredPart;
 use super::interval::Ends;
-use super::shares::{Near, Shares, divided};
-use crate::model::sums::{Below, Coefficients, SUMMED, Sums};
+use super::shares::{NearShare, Shares, divided};
+use crate::model::sums::{ChildInputs, Coefficients, SUMMED, Sums};
 use std::array::from_fn;
 
 /// Inputs that are added up here.
-pub(crate) const COUNTERS: usize = Below::NONE as usize;
+pub(crate) const COUNTERS: usize = ChildInputs::NONE as usize;
 /// The same, and one behind them that there is not.
 pub(crate) const ADDED: usize = COUNTERS + 1;
 
@@ -25,7 +25,7 @@ pub(crate) struct Roots {
     pub near: [f64; 4],
     pub rounding: [f64; 4],
     pub edges: [f64; 4],
-    pub fifth: Option<Near>,
+    pub fifth: Option<NearShare>,
 }
 
 impl Roots {
@@ -65,7 +65,7 @@ impl Roots {
                 None => {
                     let [rounding, edges] =
                         [errors.rounding, errors.edges].map(|error| sums.errors[4] * error);
-                    fifth = Some(Near { near: more / slots, rounding, edges });
+                    fifth = Some(NearShare { near: more / slots, rounding, edges });
                 }
                 Some(of) => {
                     let root = usize::from(of.root % 4);
@@ -85,7 +85,7 @@ impl Roots {
         let mut near = parts.map(|part| part / slots);
         near[rest] = 0.0;
         let left = 1.0 - near[0] - near[1] - near[2] - near[3];
-        near[rest] = left - fifth.map_or(0.0, |fifth: Near| fifth.near);
+        near[rest] = left - fifth.map_or(0.0, |fifth: NearShare| fifth.near);
         Roots { near, rounding, edges, fifth }
     }
 
@@ -121,7 +121,7 @@ impl Roots {
 /// What the first of each pair is near to, of inputs one of which is so many slots.
 #[inline(always)]
 pub(crate) fn near_below(
-    below: &[Below; 4],
+    below: &[ChildInputs; 4],
     counts: &[f64; ADDED],
     each: impl Fn(usize) -> f64,
     slots: f64,

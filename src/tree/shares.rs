@@ -10,16 +10,16 @@ pub(crate) const LOST: f64 = 1e-9;
 
 /// A share before it is made to agree with others, and bounds on its error, in slots.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Near {
+pub(crate) struct NearShare {
     pub near: f64,
     pub rounding: f64,
     pub edges: f64,
 }
 
-impl Near {
-    pub(super) const NOTHING: Near = Near { near: 0.0, rounding: 0.0, edges: 0.0 };
+impl NearShare {
+    pub(super) const NOTHING: NearShare = NearShare { near: 0.0, rounding: 0.0, edges: 0.0 };
     /// Of a node that does not count slots, and what comes of it.
-    pub(super) const NONE: Near = Near { near: f64::NAN, ..Near::NOTHING };
+    pub(super) const NONE: NearShare = NearShare { near: f64::NAN, ..NearShare::NOTHING };
 
     /// As a share of so many slots.
     #[inline(always)]
@@ -29,8 +29,8 @@ impl Near {
 
     /// Less a part of it. Each is rounded in its own way; what happened at the edges is the same for all.
     #[inline(always)]
-    pub fn minus(self, part: Near) -> Near {
-        Near {
+    pub fn minus(self, part: NearShare) -> NearShare {
+        NearShare {
             near: self.near - part.near,
             rounding: self.rounding + part.rounding,
             edges: self.edges.at_least(part.edges),

@@ -3,7 +3,7 @@
 //! what is of both parts.
 #![forbid(unsafe_code)]
 
-use super::evaluate::{Evaluated, Share};
+use super::evaluate::{NodeShares, Share};
 use super::inputs::{Count, CountedInputs};
 use super::interval::{self, Ends, Interval};
 use crate::model::tree::{Clocks, Expr, Formula, NodeRow, Tree};
@@ -12,7 +12,7 @@ use crate::model::tree::{Clocks, Expr, Formula, NodeRow, Tree};
 /// that follow from such.
 #[cold]
 #[inline(never)]
-pub(super) fn open(tree: &Tree, counted: &CountedInputs, shares: &mut Evaluated) {
+pub(super) fn open(tree: &Tree, counted: &CountedInputs, shares: &mut NodeShares) {
     let mut opened = 0u64;
     for level in 1..=tree.depth() {
         for is_rest in [false, true] {
@@ -34,7 +34,7 @@ fn ends_of(
     tree: &Tree,
     (place, row): (usize, &NodeRow),
     counted: &CountedInputs,
-    shares: &Evaluated,
+    shares: &NodeShares,
     opened: u64,
 ) -> Option<(f64, f64)> {
     let is_opened = |place: usize| opened >> place & 1 == 1;
@@ -100,7 +100,7 @@ fn is_mean(expr: &Expr, tree: &Tree, is_opened: &impl Fn(usize) -> bool) -> bool
 }
 
 /// The ends of an expression, if each input may have counted as much more as passed uncounted.
-fn of_all(tree: &Tree, expr: &Expr, counted: &CountedInputs, shares: &Evaluated) -> Option<(f64, f64)> {
+fn of_all(tree: &Tree, expr: &Expr, counted: &CountedInputs, shares: &NodeShares) -> Option<(f64, f64)> {
     let open = |interval: Interval| Interval { high: interval.high + counted.uncounted, ..interval };
     let node = |id| {
         let Share { low, value, high, .. } = *shares.get(tree.place(id)?)?;
@@ -158,7 +158,7 @@ mod tests {
 
     /// These counts; None: no core can count so, as a node would have less than nothing, or more than its parent.
     fn possible(stretch: CountedInputs, tree: &Tree) -> Option<CountedInputs> {
-        let mut shares = Evaluated::NONE;
+        let mut shares = NodeShares::NONE;
         evaluate(tree, tree.depth(), &stretch, &mut shares);
         let is_divided = |row: &NodeRow| {
             let is_rest =
@@ -209,7 +209,7 @@ mod tests {
                 let inputs = std::array::from_fn(|k| part.inputs[k] + rest.inputs[k]);
                 let all = counted(part.slots + rest.slots, inputs, tree);
                 let Some(all) = possible(all, tree) else { continue };
-                let [mut of_part, mut of_all] = [Evaluated::NONE, Evaluated::NONE];
+                let [mut of_part, mut of_all] = [NodeShares::NONE, NodeShares::NONE];
                 evaluate(tree, tree.depth(), &all, &mut of_all);
                 evaluate(tree, tree.depth(), &CountedInputs { uncounted: rest.slots, ..part }, &mut of_part);
                 for (place, row) in tree.nodes.iter().enumerate() {

@@ -32,7 +32,7 @@ pub struct MetricFamily {
 
 /// The largest values so far, by name and labels.
 #[derive(Debug, Default)]
-pub struct Most(HashMap<(String, Labels), f64>);
+pub struct LargestValues(HashMap<(String, Labels), f64>);
 
 /// All of them, by name.
 #[derive(Debug, Default)]
@@ -172,7 +172,7 @@ impl Families {
 
     /// None is less than it was: counters only grow. What a category had within the bound it still has, since slots are not given
     /// back; and so are the bounds.
-    pub fn at_least(mut self, most: &mut Most) -> Vec<MetricFamily> {
+    pub fn at_least(mut self, most: &mut LargestValues) -> Vec<MetricFamily> {
         for family in self.0.values_mut() {
             let name = format!("{}_{}", family.name, family.unit.unwrap_or_default());
             for (labels, value) in &mut family.samples {

@@ -10,7 +10,7 @@ mod server;
 mod text;
 
 use crate::sys;
-use families::{Families, Most};
+use families::{Families, LargestValues};
 use request::{AnswerFormat, MetricsRequest, TEXT};
 use server::Answer;
 use std::fmt::Display;
@@ -39,9 +39,9 @@ pub struct CountedTotals {
 
 /// Where the thread that counts leaves them.
 #[derive(Clone, Debug, Default)]
-pub struct Published(Arc<Mutex<CountedTotals>>);
+pub struct TotalsCell(Arc<Mutex<CountedTotals>>);
 
-impl Published {
+impl TotalsCell {
     pub fn set(&self, totals: CountedTotals) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = totals;
     }
@@ -52,14 +52,14 @@ impl Published {
 }
 
 /// What processes have measured themselves so far.
-pub type Inside = Box<dyn Fn() -> Option<Report> + Send>;
+pub type InsideReport = Box<dyn Fn() -> Option<Report> + Send>;
 
 /// Answers requests as long as it is there.
 pub struct Endpoint {
     /// Its other end is closed with it.
     end: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
-    published: Published,
+    published: TotalsCell,
     url: String,
 }
 
@@ -68,7 +68,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// Nobody can listen there; the text says why.
-    pub fn open(address: &str, command: &str, inside: Inside) -> Result<Endpoint, String> {
+    pub fn open(address: &str, command: &str, inside: InsideReport) -> Result<Endpoint, String> {
         let failed = |error: &dyn Display| format!("--open-metrics {address}: cannot listen there: {error}");
         let port = address.strip_prefix(':').unwrap_or(address).parse::<u16>();
         let listener = match port {
@@ -83,11 +83,11 @@ impl Endpoint {
         names.extend(
             address.rsplit_once(':').map(|(name, _)| name.to_string()).filter(|name| !name.is_empty()),
         );
-        let published = Published::default();
+        let published = TotalsCell::default();
         let (given, command) = (published.clone(), command.to_string());
         let answers = move || {
             let mut page =
-                MetricsPage { published: given, inside, command, most: Most::default(), made: None };
+                MetricsPage { published: given, inside, command, most: LargestValues::default(), made: None };
             server::serve(&listener, &ended, &names, |request| page.answer(request));
         };
         // (signals are the command's, and the main thread relays them)
@@ -102,7 +102,7 @@ impl Endpoint {
     }
 
     /// Where to put what was counted.
-    pub fn published(&self) -> &Published {
+    pub fn published(&self) -> &TotalsCell {
         &self.published
     }
 
@@ -123,10 +123,10 @@ impl Drop for Endpoint {
 
 /// What is answered.
 struct MetricsPage {
-    published: Published,
-    inside: Inside,
+    published: TotalsCell,
+    inside: InsideReport,
     command: String,
-    most: Most,
+    most: LargestValues,
     /// The last one.
     made: Option<(Instant, AnswerFormat, Rc<str>)>,
 }

@@ -31,14 +31,14 @@ pub enum AnswerFormat {
 }
 
 /// The status of an answer, and why it is not another.
-type Refused = (u16, String);
+type ErrorAnswer = (u16, String);
 
 impl MetricsRequest {
     /// What has come of one so far; nothing, if it is not whole. With `own_names` it must be for one of these, or for an address.
     ///
     /// # Errors
     /// It is none that is answered.
-    pub fn parse(bytes: &[u8], own_names: Option<&[String]>) -> Result<Option<MetricsRequest>, Refused> {
+    pub fn parse(bytes: &[u8], own_names: Option<&[String]>) -> Result<Option<MetricsRequest>, ErrorAnswer> {
         let mut headers = [EMPTY_HEADER; MOST_HEADERS];
         let mut parsed = httparse::Request::new(&mut headers);
         match parsed.parse(bytes) {

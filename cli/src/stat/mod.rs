@@ -28,10 +28,10 @@ mod tasks;
 mod watch;
 mod whole;
 
-use crate::metrics::{Endpoint, Published};
+use crate::metrics::{Endpoint, TotalsCell};
 use crate::outcome::{FAILED, Failure, ended, failed, not_run, place};
 use crate::say;
-use crate::sys::{self, End, Hotplug, Interrupts, Ran};
+use crate::sys::{self, CommandEnd, End, Hotplug, Interrupts};
 use arguments::Show;
 pub use arguments::{Arguments, HELP, LONGEST, USAGE};
 use columns::columns;
@@ -135,7 +135,7 @@ struct StatCount<'a> {
 
 impl StatCount<'_> {
     /// Counts the command.
-    fn command(&mut self) -> Result<Ran, Failure> {
+    fn command(&mut self) -> Result<CommandEnd, Failure> {
         let options = self.arguments.options(&self.show);
         let kinds = Ipc::kinds(&options);
         let by_task = self.arguments.by_task();
@@ -199,7 +199,7 @@ impl StatCount<'_> {
         &mut self,
         watched: impl FnOnce(i32) -> T,
         mut tick: impl FnMut(&mut Self, &mut T, Duration) -> Option<NextTick>,
-    ) -> Result<(Ran, T), Failure> {
+    ) -> Result<(CommandEnd, T), Failure> {
         let arguments = self.arguments;
         let (program, rest) = arguments.command.split_first().expect("clap demands one");
         let mut command = Command::new(program);
@@ -320,7 +320,7 @@ impl StatCount<'_> {
     }
 
     /// Where to put what is to be scraped.
-    fn published(&self) -> Option<Published> {
+    fn published(&self) -> Option<TotalsCell> {
         self.endpoint.as_ref().map(|endpoint| endpoint.published().clone())
     }
 

@@ -12,9 +12,9 @@ use super::publisher::{PACE, Publisher};
 use super::tasks::{ALL, Tasks};
 use super::watch::{StopCondition, watch};
 use super::whole::whole;
-use crate::metrics::Published;
+use crate::metrics::TotalsCell;
 use crate::say;
-use crate::sys::{self, Family, Ran};
+use crate::sys::{self, CommandEnd, Family};
 use std::ffi::OsString;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
@@ -98,7 +98,7 @@ impl OutsideGroups {
     }
 
     /// Publishes what is counted.
-    pub fn publish(&mut self, to: Published) {
+    pub fn publish(&mut self, to: TotalsCell) {
         self.publisher = Some(Publisher::new(&self.groups, to));
     }
 
@@ -158,7 +158,7 @@ impl OutsideGroups {
     }
 
     /// What tells how much of the command, which has ended, was not counted. `outlived`: as [`OutsideGroups::outlived`] says.
-    pub fn loss(&self, ran: &Ran, outlived: Option<bool>) -> Loss {
+    pub fn loss(&self, ran: &CommandEnd, outlived: Option<bool>) -> Loss {
         let used = ran.cpu.as_nanos() as u64;
         let room = self.opened.elapsed().as_nanos() as u64 * online().len() as u64;
         match self.execs.as_ref().map_or(ExecEvents::Unknown, ExecsWatch::kept) {
@@ -177,7 +177,7 @@ impl OutsideGroups {
     ///
     /// # Errors
     /// Those of `td_read`.
-    pub fn end(mut self, ran: &Ran, command: &[OsString], wait: bool) -> Result<OutsideCount, Error> {
+    pub fn end(mut self, ran: &CommandEnd, command: &[OsString], wait: bool) -> Result<OutsideCount, Error> {
         let outlived = self.outlived(wait);
         let loss = self.loss(ran, outlived);
         self.take_records();

@@ -6,7 +6,7 @@ use super::figures::by_pmu;
 use super::group::GroupCount;
 use super::group::Reading;
 use super::intervals::{interval, name, parts, series_of};
-use crate::metrics::{CountedTotals, Published};
+use crate::metrics::{CountedTotals, TotalsCell};
 use std::time::Duration;
 use topdown_report::timeline::SeriesSubject;
 
@@ -15,7 +15,7 @@ pub const PACE: Duration = Duration::from_secs(1);
 
 /// See above.
 pub struct Publisher {
-    to: Published,
+    to: TotalsCell,
     start: Vec<Reading>,
     names: Vec<String>,
     due: Duration,
@@ -23,7 +23,7 @@ pub struct Publisher {
 
 impl Publisher {
     /// Of what is counted from the groups' last count on.
-    pub fn new(groups: &CountedGroups, to: Published) -> Publisher {
+    pub fn new(groups: &CountedGroups, to: TotalsCell) -> Publisher {
         let names = groups.all.iter().map(name).collect();
         Publisher { to, start: groups.last(), names, due: Duration::ZERO }
     }

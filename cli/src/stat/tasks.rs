@@ -10,7 +10,7 @@ use super::rows_per::RowsPer;
 use std::collections::{BTreeMap, HashMap};
 use topdown::{Error, Sample};
 use topdown_seam::page::Times;
-use topdown_seam::records::{Says, TaskId, TaskRecord};
+use topdown_seam::records::{RecordContent, TaskId, TaskRecord};
 
 /// The threads that ran, in the order in which they began.
 #[derive(Default)]
@@ -40,21 +40,21 @@ impl Tasks {
         records.sort_by_key(|(_, record)| record.time);
         for (group, record) in records {
             match record.says {
-                Says::Counted(id, time, values) => self.counted(group, id, time, values),
-                Says::Named(id, name, _) => {
+                RecordContent::Counted(id, time, values) => self.counted(group, id, time, values),
+                RecordContent::Named(id, name, _) => {
                     let task = self.present(id);
                     self.all[task].name = name;
                 }
-                Says::Began(id, by) => {
+                RecordContent::Began(id, by) => {
                     let by = self.present(by);
                     let (name, process) = (self.all[by].name.clone(), self.all[by].process);
                     let process = if self.all[by].id.pid == id.pid { Some(process) } else { None };
                     self.begins(id, name, process);
                 }
-                Says::Ends(id) => _ = self.present.remove(&id.tid),
-                Says::Lost(records) => self.lost += records,
-                Says::Throttled => self.throttled = true,
-                Says::Mapped { .. } => {}
+                RecordContent::Ends(id) => _ = self.present.remove(&id.tid),
+                RecordContent::Lost(records) => self.lost += records,
+                RecordContent::Throttled => self.throttled = true,
+                RecordContent::Mapped { .. } => {}
             }
         }
     }
@@ -290,11 +290,11 @@ mod tests {
     const THREAD: TaskId = TaskId { pid: 10, tid: 11 };
     const CHILD: TaskId = TaskId { pid: 12, tid: 12 };
 
-    fn counted(id: TaskId, slots: u64) -> Says {
-        Says::Counted(id, Times::default(), vec![slots, slots / 2])
+    fn counted(id: TaskId, slots: u64) -> RecordContent {
+        RecordContent::Counted(id, Times::default(), vec![slots, slots / 2])
     }
 
-    fn tasks(says: impl IntoIterator<Item = (usize, u64, Says)>) -> Tasks {
+    fn tasks(says: impl IntoIterator<Item = (usize, u64, RecordContent)>) -> Tasks {
         let mut tasks = Tasks::default();
         tasks.take(says.into_iter().map(|(group, time, says)| (group, TaskRecord { time, says })).collect());
         tasks
@@ -309,15 +309,15 @@ mod tests {
     fn each_thread_has_its_last_records_of_all_cpus() {
         // (as they lie in the buffers of two CPUs)
         let tasks = tasks([
-            (0, 1, Says::Named(MAIN, "sh".into(), true)),
+            (0, 1, RecordContent::Named(MAIN, "sh".into(), true)),
             (0, 5, counted(MAIN, 100)),
             (0, 9, counted(THREAD, 40)),
-            (1, 2, Says::Began(THREAD, MAIN)),
-            (1, 3, Says::Began(CHILD, MAIN)),
-            (1, 4, Says::Named(CHILD, "cc1".into(), true)),
+            (1, 2, RecordContent::Began(THREAD, MAIN)),
+            (1, 3, RecordContent::Began(CHILD, MAIN)),
+            (1, 4, RecordContent::Named(CHILD, "cc1".into(), true)),
             (1, 6, counted(MAIN, 7)),
             (1, 7, counted(MAIN, 8)),
-            (1, 8, Says::Ends(CHILD)),
+            (1, 8, RecordContent::Ends(CHILD)),
         ]);
         assert_eq!(last(&tasks), [(10, "sh", 108), (11, "sh", 40), (12, "cc1", 0)]);
         assert_eq!(tasks.untold(), 1);
@@ -327,13 +327,16 @@ mod tests {
 
     #[test]
     fn an_id_that_is_given_again_is_another_thread() {
-        let ended =
-            [(0, 1, counted(CHILD, 100)), (0, 2, Says::Ends(CHILD)), (0, 3, Says::Began(CHILD, MAIN))];
+        let ended = [
+            (0, 1, counted(CHILD, 100)),
+            (0, 2, RecordContent::Ends(CHILD)),
+            (0, 3, RecordContent::Began(CHILD, MAIN)),
+        ];
         let mut ended = ended.to_vec();
         ended.push((0, 4, counted(CHILD, 200)));
         assert_eq!(last(&tasks(ended)), [(12, "", 100), (10, "", 0), (12, "", 200)]);
         // the records between were lost
-        let lost = [(0, 1, counted(CHILD, 100)), (0, 2, Says::Lost(2)), (0, 3, counted(CHILD, 50))];
+        let lost = [(0, 1, counted(CHILD, 100)), (0, 2, RecordContent::Lost(2)), (0, 3, counted(CHILD, 50))];
         let tasks = tasks(lost);
         assert_eq!((last(&tasks), tasks.lost), (vec![(12, "", 100), (12, "", 50)], 2));
     }

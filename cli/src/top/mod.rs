@@ -141,7 +141,7 @@ struct Live {
 }
 
 /// What a key asks for.
-enum Asks {
+enum KeyAction {
     End,
     Redraw,
     Nothing,
@@ -182,9 +182,9 @@ impl Live {
             let mut redraw = false;
             while event::poll(Duration::ZERO)? {
                 match self.asks(&event::read()?, &mut view) {
-                    Asks::End => return Ok(()),
-                    Asks::Redraw => redraw = true,
-                    Asks::Nothing => {}
+                    KeyAction::End => return Ok(()),
+                    KeyAction::Redraw => redraw = true,
+                    KeyAction::Nothing => {}
                 }
             }
             let now = Instant::now();
@@ -204,20 +204,20 @@ impl Live {
         Duration::from_millis(self.interval)
     }
 
-    fn asks(&mut self, event: &Event, view: &mut ScreenHead) -> Asks {
+    fn asks(&mut self, event: &Event, view: &mut ScreenHead) -> KeyAction {
         let Event::Key(KeyEvent { code, modifiers, kind: KeyEventKind::Press, .. }) = event else {
-            return if matches!(event, Event::Resize(..)) { Asks::Redraw } else { Asks::Nothing };
+            return if matches!(event, Event::Resize(..)) { KeyAction::Redraw } else { KeyAction::Nothing };
         };
         match code {
-            KeyCode::Char('c') if modifiers.contains(KeyModifiers::CONTROL) => return Asks::End,
-            KeyCode::Char('q') | KeyCode::Esc => return Asks::End,
+            KeyCode::Char('c') if modifiers.contains(KeyModifiers::CONTROL) => return KeyAction::End,
+            KeyCode::Char('q') | KeyCode::Esc => return KeyAction::End,
             KeyCode::Char('s') => view.order = view.order.next(),
             KeyCode::Char('+') => self.interval = (self.interval * 2).min(LONGEST),
             KeyCode::Char('-') => self.interval = (self.interval / 2).max(50),
             KeyCode::Down => view.scrolled += 1,
             KeyCode::Up => view.scrolled = view.scrolled.saturating_sub(1),
-            _ => return Asks::Nothing,
+            _ => return KeyAction::Nothing,
         }
-        Asks::Redraw
+        KeyAction::Redraw
     }
 }

@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// No panic crosses the border: `failed` is returned in its place. And nobody cancels the thread meanwhile: its end would
 /// be that of the program, since what unwinds a thread does not come through here. It ends at what it calls next.
 pub(crate) fn guard<T>(failed: T, work: impl FnOnce() -> T) -> T {
-    let _uncancelled = Uncancelled::begin();
+    let _uncancelled = CancelGuard::begin();
     catch_unwind(AssertUnwindSafe(work)).unwrap_or(failed)
 }
 
@@ -26,18 +26,18 @@ unsafe extern "C" {
 const CANCEL_DISABLE: libc::c_int = 1;
 
 /// While it lives, the thread is not cancelled. It holds what was so before.
-struct Uncancelled(libc::c_int);
+struct CancelGuard(libc::c_int);
 
-impl Uncancelled {
+impl CancelGuard {
     fn begin() -> Self {
         let mut before = 0;
         // SAFETY: a number to write to.
         unsafe { pthread_setcancelstate(CANCEL_DISABLE, &mut before) };
-        Uncancelled(before)
+        CancelGuard(before)
     }
 }
 
-impl Drop for Uncancelled {
+impl Drop for CancelGuard {
     fn drop(&mut self) {
         // SAFETY: as above.
         unsafe { pthread_setcancelstate(self.0, &mut 0) };

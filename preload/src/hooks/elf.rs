@@ -63,7 +63,7 @@ struct Defined {
 
 /// Elf64_Verneed
 #[repr(C)]
-struct Needed {
+struct VersionNeed {
     _version: u16,
     count: u16,
     _file: u32,
@@ -349,7 +349,7 @@ impl Object {
             }
             at = self.pointer(DT_VERNEED).unwrap_or(0);
             while at != 0 {
-                let needed = &*(at as *const Needed);
+                let needed = &*(at as *const VersionNeed);
                 let mut name_at = at + needed.names as usize;
                 for _ in 0..needed.count {
                     let name = &*(name_at as *const NeededName);

@@ -9,13 +9,13 @@ pub const STUBS: usize = 2048;
 pub const STUB_SIZE: usize = 16;
 
 /// What a stub stands for.
-struct Hooked {
+struct HookTarget {
     function: AtomicUsize,
     name: AtomicPtr<c_char>,
 }
 
-static HOOKED: [Hooked; STUBS] =
-    [const { Hooked { function: AtomicUsize::new(0), name: AtomicPtr::new(ptr::null_mut()) } }; STUBS];
+static HOOKED: [HookTarget; STUBS] =
+    [const { HookTarget { function: AtomicUsize::new(0), name: AtomicPtr::new(ptr::null_mut()) } }; STUBS];
 /// Whether there is something to look for, and what is hooked is measured.
 pub static STARTED: AtomicBool = AtomicBool::new(false);
 

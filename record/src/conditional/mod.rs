@@ -11,7 +11,7 @@ pub(crate) use sampler::{ConditionalSampler, Tally};
 use crate::budget::max_sample_rate;
 use crate::cpus::of_this_cpu;
 use crate::sampler::SampledTarget;
-use resolved::{ConditionEvents, MachineFacts, OnPmu};
+use resolved::{ConditionEvents, MachineFacts, PmuCondition};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -84,7 +84,7 @@ impl Condition {
     /// # Errors
     /// The kernel's.
     pub(crate) fn of_cpu(&self, counted: SampledTarget) -> io::Result<Vec<ConditionalSampler>> {
-        let open = |pmu: &OnPmu, kind| ConditionalSampler::open(pmu, kind, self.0.periods, counted);
+        let open = |pmu: &PmuCondition, kind| ConditionalSampler::open(pmu, kind, self.0.periods, counted);
         match of_this_cpu(&self.0.pmus, open) {
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(Vec::new()),
             opened => opened,
@@ -99,8 +99,9 @@ impl Condition {
         let sysfs = Sysfs::real();
         let has = |pmu: &str| cpus_of(pmu, &sysfs).is_none_or(|of| cpus.iter().any(|cpu| of.contains(cpu)));
         if !self.0.pmus.iter().any(|pmu| has(pmu.name)) {
-            let kind =
-                |pmu: &OnPmu| format!("{} (CPUs {})", pmu.name, pmu.cpus.as_deref().unwrap_or_default());
+            let kind = |pmu: &PmuCondition| {
+                format!("{} (CPUs {})", pmu.name, pmu.cpus.as_deref().unwrap_or_default())
+            };
             let kinds: Vec<String> = self.0.pmus.iter().map(kind).collect();
             return Err(format!(
                 "--where: none of these CPUs is of {}, and counters of others are not reloaded",

@@ -44,7 +44,7 @@ pub(super) struct Config {
 
 /// The condition on one PMU.
 #[derive(Clone, Debug)]
-pub(crate) struct OnPmu {
+pub(crate) struct PmuCondition {
     pub name: &'static str,
     /// `perf_event_attr.type`.
     pub kind: u32,
@@ -66,7 +66,7 @@ pub(crate) struct ConditionEvents {
     /// The event that samples, as users call it.
     pub event: String,
     pub periods: Periods,
-    pub pmus: Vec<OnPmu>,
+    pub pmus: Vec<PmuCondition>,
     /// PMUs of cores that have no auto counter reload.
     pub without: Vec<&'static str>,
 }
@@ -151,7 +151,7 @@ fn on_pmu(
     pmu: &SysfsPmu,
     sysfs: &Sysfs,
     written: &ConditionText,
-) -> Result<OnPmu, String> {
+) -> Result<PmuCondition, String> {
     let kind = pmu.kind().ok_or_else(|| format!("{name} has no type in sysfs"))?;
     let mask = |bits: u64| -> Result<u64, String> {
         let mut attr = attr::new(kind);
@@ -171,7 +171,7 @@ fn on_pmu(
     // interrupt of its own: so the first alone samples, where it comes first)
     let masks = [mask(0b10)?, mask(0b11)?];
     let instructions = of(&instructions)?;
-    Ok(OnPmu { name, kind, cpus: sysfs.cpus_with(kind), sampled, other, instructions, masks })
+    Ok(PmuCondition { name, kind, cpus: sysfs.cpus_with(kind), sampled, other, instructions, masks })
 }
 
 /// The shortest period of an event that has no more samples than half of what the kernel permits; 0: it is not known how often the
@@ -231,7 +231,7 @@ impl ConditionEvents {
             )));
         }
         let pmus = chosen.into_iter().map(|(name, pmu)| on_pmu(name, pmu, machine.sysfs, &written));
-        let pmus = pmus.collect::<Result<Vec<OnPmu>, String>>().map_err(wrong)?;
+        let pmus = pmus.collect::<Result<Vec<PmuCondition>, String>>().map_err(wrong)?;
         let left_out =
             with.iter().map(|(name, _)| *name).filter(|name| pmus.iter().all(|pmu| pmu.name != *name));
         let without = without.into_iter().chain(left_out).collect();

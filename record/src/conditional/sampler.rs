@@ -8,10 +8,10 @@
 #![forbid(unsafe_code)]
 
 use super::owners::StretchOwners;
-use super::resolved::{Config, OnPmu, attr_of};
+use super::resolved::{Config, PmuCondition, attr_of};
 use super::written::Periods;
 use crate::event::{CLOCK, EventTimes, TaskEvent};
-use crate::records::{CallGraph, RawSample, Sampled, sampled, without_callers};
+use crate::records::{CallGraph, RawSample, SamplerRecord, sampled, without_callers};
 use crate::sampler::{SampledTarget, switches_attr};
 use perf_event_open_sys::bindings::perf_event_attr;
 use std::io;
@@ -102,7 +102,7 @@ pub(crate) struct ConditionalSampler {
     record: Vec<u64>,
 }
 
-fn attr(pmu: &OnPmu, event: Config, mask: u64) -> perf_event_attr {
+fn attr(pmu: &PmuCondition, event: Config, mask: u64) -> perf_event_attr {
     let mut attr = attr_of(pmu.kind, event, mask);
     attr.set_exclude_kernel(1);
     attr.set_exclude_hv(1);
@@ -137,7 +137,7 @@ impl ConditionalSampler {
     /// # Errors
     /// The kernel's; ESRCH: the thread has ended; ENOENT: the CPU is of another kind.
     pub fn open(
-        pmu: &OnPmu,
+        pmu: &PmuCondition,
         kind: usize,
         periods: Periods,
         counted: SampledTarget,
@@ -204,27 +204,27 @@ impl ConditionalSampler {
         }
         let sampled = sampled(record, CallGraph::FramePointers);
         match (sampled, &mut self.owner) {
-            (Sampled::Sample(sample), Owner::Thread { pid, descheduled }) => {
+            (SamplerRecord::Sample(sample), Owner::Thread { pid, descheduled }) => {
                 let parted = std::mem::take(descheduled);
                 tally.parted += u64::from(parted);
                 (!parted).then_some(RawSample { pid: *pid, ..sample })
             }
-            (Sampled::Sample(sample), Owner::Cpu { owners, recorder, .. }) => {
+            (SamplerRecord::Sample(sample), Owner::Cpu { owners, recorder, .. }) => {
                 let (owns, missing) = owners.owns(&sample);
                 tally.is_not_lost(missing);
                 let others = sample.tid != *recorder && !sample.is_idle();
                 tally.parted += u64::from(others && !owns);
                 (others && owns).then_some(sample)
             }
-            (Sampled::Descheduled, Owner::Thread { descheduled, .. }) => {
+            (SamplerRecord::Descheduled, Owner::Thread { descheduled, .. }) => {
                 *descheduled = true;
                 None
             }
-            (Sampled::Descheduled | Sampled::Other, _) => None,
+            (SamplerRecord::Descheduled | SamplerRecord::Other, _) => None,
             (missing, owner) => {
                 match missing {
-                    Sampled::Throttled => tally.throttled += 1,
-                    Sampled::Lost(lost) => tally.lost += lost,
+                    SamplerRecord::Throttled => tally.throttled += 1,
+                    SamplerRecord::Lost(lost) => tally.lost += lost,
                     _ => tally.lost += 1,
                 }
                 if let Owner::Cpu { owners, .. } = owner {

@@ -4,7 +4,7 @@
 //! more than half as many.
 #![forbid(unsafe_code)]
 
-use super::resolved::{ConditionEvents, OnPmu};
+use super::resolved::{ConditionEvents, PmuCondition};
 use super::sampler::{ConditionalSampler, Tally};
 use super::written::Periods;
 use crate::sampler::SampledTarget;
@@ -16,7 +16,7 @@ use topdown_seam::thread;
 const STRETCH: u64 = 100_000;
 const STRETCHES: u64 = 4;
 
-fn refused(pmu: &OnPmu, error: &io::Error) -> String {
+fn refused(pmu: &PmuCondition, error: &io::Error) -> String {
     let why = match error.raw_os_error() {
         Some(libc::EINVAL) => {
             ": the kernel takes no such group. One of its events cannot be reloaded (metric events and slots cannot), or the counters \
@@ -32,16 +32,16 @@ fn refused(pmu: &OnPmu, error: &io::Error) -> String {
 }
 
 /// On this thread.
-fn tally(pmu: &OnPmu, periods: Periods) -> io::Result<Tally> {
+fn tally(pmu: &PmuCondition, periods: Periods) -> io::Result<Tally> {
     let sampler = ConditionalSampler::open(pmu, 0, periods, SampledTarget::Thread { pid: 0, tid: 0 })?;
     (0..STRETCH * STRETCHES).for_each(|n| _ = black_box(n)); // (an instruction each, at least)
     let (_, tally) = sampler.end();
     Ok(tally)
 }
 
-fn on_this_thread(pmu: &OnPmu, resolved: &ConditionEvents) -> Result<(), String> {
+fn on_this_thread(pmu: &PmuCondition, resolved: &ConditionEvents) -> Result<(), String> {
     tally(pmu, resolved.periods).map_err(|error| refused(pmu, &error))?;
-    let instructions = OnPmu { sampled: pmu.instructions, other: pmu.instructions, ..pmu.clone() };
+    let instructions = PmuCondition { sampled: pmu.instructions, other: pmu.instructions, ..pmu.clone() };
     let seen = |other| {
         tally(&instructions, Periods { sampled: STRETCH, other }).map_err(|error| refused(pmu, &error))
     };

@@ -2,7 +2,7 @@
 use super::tests::{Random, normalised, sunny_cove};
 use super::*;
 use crate::statistics::at_most;
-use crate::strata::{Came, evened};
+use crate::strata::{ThreadInstant, evened};
 
 /// On one thread, and what it did: how long, how many times as often bursts come in its time, and the part of the time and the mix of each function.
 struct Phase {
@@ -13,14 +13,14 @@ struct Phase {
 }
 
 /// Of 2 to 6 phases on 1 to 3 threads, of which each begins when it likes; `repeated`: so often all of them come.
-struct Phased {
+struct PhasedProgram {
     threads: Vec<Vec<Phase>>,
     repeated: usize,
 }
 
 const SLOTS: f64 = 6000.0;
 
-fn phased(random: &mut Random, repeated: usize) -> Phased {
+fn phased(random: &mut Random, repeated: usize) -> PhasedProgram {
     let mix = |random: &mut Random| normalised([0; 4].map(|_| 0.05 + random.next()));
     let phase = |random: &mut Random| Phase {
         time: 0.2 + random.next(),
@@ -32,10 +32,10 @@ fn phased(random: &mut Random, repeated: usize) -> Phased {
         let phases = 2 + random.below(5);
         (0..phases).map(|_| phase(random)).collect()
     };
-    Phased { threads: (0..1 + random.below(3)).map(|_| thread(random)).collect(), repeated }
+    PhasedProgram { threads: (0..1 + random.below(3)).map(|_| thread(random)).collect(), repeated }
 }
 
-impl Phased {
+impl PhasedProgram {
     /// What all did, or one function: each category's part of its time.
     fn truth(&self, function: Option<usize>) -> [f64; 4] {
         let mut sums = [0.0; 4];
@@ -85,14 +85,14 @@ impl Phased {
             let bursts = self.instants(random, thread, number / asked, |phase| phase.often);
             let samples = self.instants(random, thread, each, |_| 1.0);
             let came = |windows: bool| {
-                move |(_, at, _): &(usize, u64, usize)| Came {
+                move |(_, at, _): &(usize, u64, usize)| ThreadInstant {
                     of: (0, 0),
                     at: *at,
                     ns: u64::from(!windows) * 1_000_000,
                     windows,
                 }
             };
-            let came: Vec<Came> =
+            let came: Vec<ThreadInstant> =
                 bursts.iter().map(came(true)).chain(samples.iter().map(came(false))).collect();
             let evened = if with_time { evened(&came) } else { vec![[1.0; 2]; bursts.len()] };
             for ((phase, at, function), evened) in bursts.into_iter().zip(evened) {
@@ -100,7 +100,7 @@ impl Phased {
                     self.threads[thread][phase].mixes[function].map(|share| (SLOTS * share) as u64);
                 let windows = [0, 1].map(|_| Some(vec![SLOTS as u64, retiring, backend, frontend]));
                 let at = if with_time { at } else { 0 };
-                let coming = Coming { at, strata: &[stratum(function); 3], evened };
+                let coming = BurstTime { at, strata: &[stratum(function); 3], evened };
                 for of in [function, 4] {
                     seen[of].add(&[true; 3], &windows, false, &UnsharedWindows::default(), coming);
                 }

@@ -6,10 +6,10 @@ fn alone(events: &SampledEvents, seen: &SeenIn) -> Result<EstimatedShares, NoSha
     shares(events, seen, Background::User(&SeenInAll { excess: vec![0.0; 4], ..SeenInAll::default() }), 0.0)
 }
 
-impl<'a> Coming<'a> {
+impl<'a> BurstTime<'a> {
     /// One that counts once.
-    pub fn of(at: u64, strata: &'a [Stratum]) -> Coming<'a> {
-        Coming { at, strata, evened: [1.0; 2] }
+    pub fn of(at: u64, strata: &'a [Stratum]) -> BurstTime<'a> {
+        BurstTime { at, strata, evened: [1.0; 2] }
     }
 }
 
@@ -194,7 +194,13 @@ fn program(seed: u64, kind: Kind) -> (Vec<SimulatedFunction>, Vec<SeenIn>) {
                 windows: (0..2).map(|window| believed && calls.one_ran(window)).collect(),
                 throughout: believed && calls.one_ran_throughout(),
             };
-            seen.add(&ends.map(|end| end.function == function), &windows, long, &alone, Coming::of(0, &[]));
+            seen.add(
+                &ends.map(|end| end.function == function),
+                &windows,
+                long,
+                &alone,
+                BurstTime::of(0, &[]),
+            );
         }
     }
     (functions, seen)
@@ -298,7 +304,7 @@ fn of_one_of_two(alone: &UnsharedWindows) -> ShareInterval {
             &windows,
             false,
             alone,
-            Coming::of(0, &[]),
+            BurstTime::of(0, &[]),
         );
     }
     let in_all = SeenInAll { excess: vec![0.0; 4], ..SeenInAll::of(&sunny_cove(), [&seen].into_iter()) };
@@ -398,11 +404,11 @@ fn what_windows_have_at_their_start_is_in_the_interval() {
 fn windows_count_where_both_ends_are_inside() {
     let windows = [vec![10, 1], vec![20, 2]].map(Some);
     let mut seen = SeenIn::default();
-    seen.add(&[true, true, true], &windows, false, &UnsharedWindows::default(), Coming::of(0, &[]));
-    seen.add(&[true, false, true], &windows, false, &UnsharedWindows::default(), Coming::of(0, &[]));
-    seen.add(&[false, true, true], &windows, true, &UnsharedWindows::default(), Coming::of(0, &[]));
-    seen.add(&[true, true], &windows[..1], true, &UnsharedWindows::default(), Coming::of(0, &[]));
-    seen.add(&[true], &[], true, &UnsharedWindows::default(), Coming::of(0, &[]));
+    seen.add(&[true, true, true], &windows, false, &UnsharedWindows::default(), BurstTime::of(0, &[]));
+    seen.add(&[true, false, true], &windows, false, &UnsharedWindows::default(), BurstTime::of(0, &[]));
+    seen.add(&[false, true, true], &windows, true, &UnsharedWindows::default(), BurstTime::of(0, &[]));
+    seen.add(&[true, true], &windows[..1], true, &UnsharedWindows::default(), BurstTime::of(0, &[]));
+    seen.add(&[true], &[], true, &UnsharedWindows::default(), BurstTime::of(0, &[]));
     let counts: Vec<_> =
         seen.clusters.iter().map(|cluster| (cluster.counts.clone(), cluster.windows)).collect();
     assert_eq!(counts, [(vec![30.0, 3.0], 2), (vec![20.0, 2.0], 1), (vec![10.0, 1.0], 1)]);
@@ -451,7 +457,7 @@ fn without_windows_of_both_lengths_nothing_is_told_beside_interrupts() {
             &[Some(vec![9000, 3000, 3000, 1000]), None],
             k < 5,
             &UnsharedWindows::default(),
-            Coming::of(0, &[]),
+            BurstTime::of(0, &[]),
         );
     }
     assert_eq!(shares(&sunny_cove(), &seen, Background::Interrupts, 0.0).unwrap_err(), NoShares::Few(5));
@@ -487,7 +493,7 @@ fn misses_of_all(with_time: bool) -> (usize, usize) {
                 &windows,
                 false,
                 &UnsharedWindows::default(),
-                Coming::of(0, &[stratum(thread); 3]),
+                BurstTime::of(0, &[stratum(thread); 3]),
             );
             if with_time {
                 seen.time.add(stratum(drawn(&mut random, time).unwrap_or(0)), 0, 1_000_000);
@@ -523,7 +529,7 @@ fn what_was_not_sampled_may_be_all_of_a_node() {
             &[window(), window()],
             false,
             &UnsharedWindows::default(),
-            Coming::of(0, &[Stratum::default(); 3]),
+            BurstTime::of(0, &[Stratum::default(); 3]),
         )
     });
     let in_all = SeenInAll { excess: vec![0.0; 4], ..SeenInAll::default() };

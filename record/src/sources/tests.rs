@@ -20,18 +20,18 @@ impl Tree {
         Tree { program, source: file, scratch }
     }
 
-    fn read(&self, line: u32, places: &[SourcePlace]) -> Result<SourceText, Unread> {
+    fn read(&self, line: u32, places: &[SourcePlace]) -> Result<SourceText, MissingText> {
         self.read_as(&self.source, line, places)
     }
 
-    fn read_as(&self, file: &str, line: u32, places: &[SourcePlace]) -> Result<SourceText, Unread> {
+    fn read_as(&self, file: &str, line: u32, places: &[SourcePlace]) -> Result<SourceText, MissingText> {
         let sources = Sources::read([(&*self.program, file, line)], places);
         assert!(sources.of(&self.program, "/other").is_none());
         sources.of(&self.program, file).unwrap().clone()
     }
 
     /// Why nothing is shown of the file.
-    fn why(&self) -> Option<Unread> {
+    fn why(&self) -> Option<MissingText> {
         self.read(1, &[]).err()
     }
 }
@@ -45,8 +45,8 @@ fn lines_and_those_beside_them_are_read() {
     assert_eq!(lines(10)[&10], "    line 10");
     assert_eq!(lines(1).keys().copied().collect::<Vec<_>>(), (1..=4).collect::<Vec<_>>());
     assert_eq!(lines(20).keys().copied().collect::<Vec<_>>(), (17..=20).collect::<Vec<_>>());
-    assert_eq!(tree.read(21, &[]).unwrap_err(), Unread::Short);
-    assert_eq!(tree.read(u32::MAX, &[]).unwrap_err(), Unread::Short);
+    assert_eq!(tree.read(21, &[]).unwrap_err(), MissingText::Short);
+    assert_eq!(tree.read(u32::MAX, &[]).unwrap_err(), MissingText::Short);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_file_that_was_written_after_the_program_is_newer() {
     assert!(tree.read(1, &[]).unwrap().newer);
     // of one that is not there any more it is not known
     fs::remove_file(&tree.program).unwrap();
-    assert!(tree.read(1, &[]).is_ok_and(|text| !text.newer) || tree.why() == Some(Unread::Private));
+    assert!(tree.read(1, &[]).is_ok_and(|text| !text.newer) || tree.why() == Some(MissingText::Private));
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn files_are_looked_for_where_the_user_says() {
     let place = |text: String| SourcePlace::of(&text).unwrap();
     let line =
         |file: &str, places: &[SourcePlace]| tree.read_as(file, 1, places).map(|text| text.lines[&1].clone());
-    assert_eq!(line("/build/x/src/a.c", &[]), Err(Unread::Absent));
+    assert_eq!(line("/build/x/src/a.c", &[]), Err(MissingText::Absent));
     for (file, place_of) in [
         ("/build/x/src/a.c", other.clone()),
         ("src/a.c", other.clone()),
@@ -99,10 +99,13 @@ fn files_are_looked_for_where_the_user_says() {
     assert_eq!(line("/build/other/src/a.c", &both).as_deref(), Ok("other"));
     assert_eq!(line(&tree.source, &[place(format!("/build/y={other}"))]).as_deref(), Ok("compiled"));
     // none leads out of its place
-    assert_eq!(line("/build/../../program", &[place(format!("/build={other}/src"))]), Err(Unread::Absent));
-    assert_eq!(line("../a.c", &[place(other.clone())]), Err(Unread::Absent));
+    assert_eq!(
+        line("/build/../../program", &[place(format!("/build={other}/src"))]),
+        Err(MissingText::Absent)
+    );
+    assert_eq!(line("../a.c", &[place(other.clone())]), Err(MissingText::Absent));
     // a part of a name is no beginning
-    assert_eq!(line("/builder/src/a.c", &[place(format!("/build={other}"))]), Err(Unread::Absent));
+    assert_eq!(line("/builder/src/a.c", &[place(format!("/build={other}"))]), Err(MissingText::Absent));
     for (text, why) in
         [("/nowhere", "No such file"), ("x=/etc/passwd", "'/etc/passwd' is no directory"), ("x=", "")]
     {
@@ -113,18 +116,18 @@ fn files_are_looked_for_where_the_user_says() {
 #[test]
 fn what_is_no_source_is_not_read() {
     let tree = Tree::new("hostile", b"\0\n");
-    assert_eq!(tree.why(), Some(Unread::NotText));
+    assert_eq!(tree.why(), Some(MissingText::NotText));
     // a file of a terabyte that takes no room
     File::create(&tree.source).unwrap().set_len(1 << 40).unwrap();
-    assert_eq!(tree.why(), Some(Unread::Large));
+    assert_eq!(tree.why(), Some(MissingText::Large));
     File::create(&tree.source).unwrap().set_len(MOST_BYTES).unwrap();
-    assert_eq!(tree.why(), Some(Unread::NotText));
+    assert_eq!(tree.why(), Some(MissingText::NotText));
     fs::write(&tree.source, "").unwrap();
-    assert_eq!(tree.why(), Some(Unread::Short));
+    assert_eq!(tree.why(), Some(MissingText::Short));
     fs::remove_file(&tree.source).unwrap();
-    assert_eq!(tree.why(), Some(Unread::Absent));
+    assert_eq!(tree.why(), Some(MissingText::Absent));
     assert!(Command::new("mkfifo").arg(&tree.source).status().unwrap().success());
-    assert_eq!(tree.why(), Some(Unread::NotRegular));
+    assert_eq!(tree.why(), Some(MissingText::NotRegular));
     for device in ["/dev/zero", "/dev/tty", "/proc/self/fd/0"] {
         assert!(tree.read_as(device, 1, &[]).is_err(), "{device}");
     }
@@ -157,7 +160,7 @@ fn there_is_a_limit_for_all_files_together() {
     let wanted = files.iter().map(|file| (&*tree.program, &**file, 1));
     let sources = Sources::read(wanted, &[]);
     let all = files.iter().map(|file| sources.of(&tree.program, file).unwrap().as_ref().map(|_| ()));
-    assert_eq!(all.clone().filter(|one| *one == Err(&Unread::TooMany)).count(), 1);
+    assert_eq!(all.clone().filter(|one| *one == Err(&MissingText::TooMany)).count(), 1);
     assert_eq!(all.filter(|one| *one == Ok(())).count(), files.len() - 1);
 }
 
@@ -173,10 +176,10 @@ fn files_that_the_programs_owner_may_not_read_are_not_shown() {
         return;
     }
     chown(&tree.program, Some(7), None).unwrap();
-    assert_eq!(tree.why(), Some(Unread::Private));
+    assert_eq!(tree.why(), Some(MissingText::Private));
     let link = tree.scratch.path("link.c").display().to_string();
     symlink(&tree.source, &link).unwrap();
-    assert_eq!(tree.read_as(&link, 1, &[]).unwrap_err(), Unread::Private);
+    assert_eq!(tree.read_as(&link, 1, &[]).unwrap_err(), MissingText::Private);
     chown(&tree.source, Some(7), None).unwrap();
     assert_eq!(tree.why(), None);
     chown(&tree.source, Some(8), None).unwrap();
@@ -185,7 +188,7 @@ fn files_that_the_programs_owner_may_not_read_are_not_shown() {
     assert_eq!(tree.read_as(&link, 1, &[]).unwrap().lines[&1], "secret");
     // in a directory that is not everybody's
     mode(tree.scratch.0.to_str().unwrap(), 0o700);
-    assert_eq!(tree.why(), Some(Unread::Private));
+    assert_eq!(tree.why(), Some(MissingText::Private));
     // root's own programs name what was compiled
     chown(&tree.program, Some(0), None).unwrap();
     assert_eq!(tree.why(), None);

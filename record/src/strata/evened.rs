@@ -8,7 +8,7 @@ const TOGETHER: usize = 3;
 
 /// What came of a thread (on a kind of core) at an instant.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Came {
+pub(crate) struct ThreadInstant {
     pub of: (usize, i32),
     pub at: u64,
     /// A sample of a clock stands for so much of the thread's time.
@@ -18,15 +18,15 @@ pub(crate) struct Came {
 }
 
 /// For how many a burst counts; and for how many if twice as many bursts counted together: the first may be off by the difference of both.
-pub(crate) type Evened = [f64; 2];
+pub(crate) type BurstCount = [f64; 2];
 
 /// The time of a thread from its first instant to others.
 struct Elapsed(Vec<(u64, f64)>);
 
 impl Elapsed {
-    fn of(all: &[Came]) -> Elapsed {
+    fn of(all: &[ThreadInstant]) -> Elapsed {
         let mut sum = 0.0;
-        let add = |came: &Came| {
+        let add = |came: &ThreadInstant| {
             sum += came.ns as f64;
             (came.at, sum)
         };
@@ -74,7 +74,7 @@ fn of_thread(bursts: &[u64], elapsed: &Elapsed, together: usize) -> Vec<f64> {
 }
 
 /// For how many each burst counts.
-pub(crate) fn evened(all: &[Came]) -> Vec<Evened> {
+pub(crate) fn evened(all: &[ThreadInstant]) -> Vec<BurstCount> {
     let mut threads: BTreeMap<(usize, i32), Vec<usize>> = BTreeMap::new();
     all.iter().enumerate().for_each(|(place, came)| threads.entry(came.of).or_default().push(place));
     let mut evened = vec![[1.0; 2]; all.len()];
@@ -97,8 +97,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn came(at: u64, ns: u64, windows: bool) -> Came {
-        Came { of: (0, 7), at: at * MS, ns: ns * MS, windows }
+    fn came(at: u64, ns: u64, windows: bool) -> ThreadInstant {
+        ThreadInstant { of: (0, 7), at: at * MS, ns: ns * MS, windows }
     }
 
     #[test]
@@ -107,7 +107,7 @@ mod tests {
         let running = (0..100).map(|at| came(at, 1, false)).chain((0..50).map(|k| came(2 * k, 0, true)));
         let asleep =
             (0..10).map(|k| came(105 + 10 * k, 1, false)).chain((50..100).map(|k| came(2 * k, 0, true)));
-        let all: Vec<Came> = running.chain(asleep).collect();
+        let all: Vec<ThreadInstant> = running.chain(asleep).collect();
         let evened = evened(&all);
         let sum = |from: u64, to: u64, k: usize| -> f64 {
             let within = all
@@ -127,10 +127,10 @@ mod tests {
 
     #[test]
     fn where_nothing_tells_the_time_each_counts_once() {
-        let bursts: Vec<Came> = (0..7).map(|at| came(at, 0, true)).collect();
+        let bursts: Vec<ThreadInstant> = (0..7).map(|at| came(at, 0, true)).collect();
         assert_eq!(evened(&bursts), [[1.0; 2]; 7]);
         // so does each where nobody knows when the bursts came, and a burst that is alone
-        let at_once: Vec<Came> = (0..7).map(|_| came(0, 5, true)).collect();
+        let at_once: Vec<ThreadInstant> = (0..7).map(|_| came(0, 5, true)).collect();
         assert_eq!(evened(&at_once), [[1.0; 2]; 7]);
         assert_eq!(evened(&[came(5, 9, true)]), [[1.0; 2]]);
     }

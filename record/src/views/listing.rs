@@ -3,7 +3,7 @@
 
 use super::remarks;
 use crate::profile::{Profile, ProfiledFunction, ProfiledLine};
-use crate::sources::{CONTEXT, SourcePlace, SourceText, Sources, Unread};
+use crate::sources::{CONTEXT, MissingText, SourcePlace, SourceText, Sources};
 use std::collections::BTreeMap;
 
 /// So many lines of a function are shown, at most, and those beside them.
@@ -13,7 +13,7 @@ const MOST_LINES: usize = 12;
 pub(super) struct InFile<'a> {
     /// As the compiler knew it.
     pub file: &'a str,
-    pub text: Option<&'a Result<SourceText, Unread>>,
+    pub text: Option<&'a Result<SourceText, MissingText>>,
     /// In the file's order, each with what was seen in it. Where numbers are missing others are not shown.
     pub rows: Vec<(u32, Option<&'a ProfiledLine>)>,
 }

@@ -3,7 +3,7 @@
 use super::bar::{self, SMALL};
 use super::{HtmlText, largest};
 use crate::model::{Figures, Item, Region, Report, Thread};
-use crate::words::{self, Placed, clean, percent};
+use crate::words::{self, ThreadPlace, clean, percent};
 use maud::{Markup, PreEscaped, html};
 use std::collections::HashMap;
 
@@ -51,7 +51,7 @@ pub fn title_of(report: &Report, pid: i32, thread: &Thread) -> String {
     format!("{process}thread {} {}{killed}", thread.tid, clean(&thread.name))
 }
 
-fn head(one: &Placed, several: bool) -> Markup {
+fn head(one: &ThreadPlace, several: bool) -> Markup {
     let Thread { tid, before, name, ended, item, .. } = one.thread;
     html! {
         th {
@@ -64,10 +64,10 @@ fn head(one: &Placed, several: bool) -> Markup {
     }
 }
 
-fn row(report: &Report, threads: &[Placed], region: &Region) -> Markup {
+fn row(report: &Report, threads: &[ThreadPlace], region: &Region) -> Markup {
     let of: HashMap<(usize, usize), &Item> =
         region.threads.iter().map(|one| (one.place, &one.item)).collect();
-    let title = |one: &Placed| {
+    let title = |one: &ThreadPlace| {
         format!("{} in {}", clean(&region.name), title_of(report, one.process.pid, one.thread))
     };
     html! {

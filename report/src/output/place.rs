@@ -29,11 +29,11 @@ const BY_OTHERS: u32 = 0o002;
 pub struct FilePlace {
     directory: OwnedFd,
     pub name: OsString,
-    pub there: There,
+    pub there: PlaceContent,
 }
 
 /// What has the name.
-pub enum There {
+pub enum PlaceContent {
     Nothing,
     File(Metadata),
     /// A FIFO, a device.
@@ -58,12 +58,12 @@ impl FilePlace {
             if fstatfs(&directory)?.f_type == PROC_SUPER_MAGIC {
                 let about = statat(&directory, &name, AtFlags::empty())?;
                 let is_fifo = FileType::from_raw_mode(about.st_mode).is_fifo();
-                return Ok(FilePlace { directory, name, there: There::Descriptor { is_fifo } });
+                return Ok(FilePlace { directory, name, there: PlaceContent::Descriptor { is_fifo } });
             }
             let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let entry = match openat(&directory, &name, flags, Mode::empty()).map_err(io::Error::from) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {
-                    return Ok(FilePlace { directory, name, there: There::Nothing });
+                    return Ok(FilePlace { directory, name, there: PlaceContent::Nothing });
                 }
                 opened => File::from(opened?),
             };
@@ -76,7 +76,8 @@ impl FilePlace {
                 return Err(not_chosen(&about));
             }
             if !about.is_symlink() {
-                let there = if about.is_file() { There::File(about) } else { There::Other(about) };
+                let there =
+                    if about.is_file() { PlaceContent::File(about) } else { PlaceContent::Other(about) };
                 return Ok(FilePlace { directory, name, there });
             }
             path = PathBuf::from(OsString::from_vec(readlinkat(&entry, "", Vec::new())?.into_bytes()));
@@ -92,9 +93,9 @@ impl FilePlace {
     pub fn open(&self, flags: OFlags) -> io::Result<File> {
         let (about, more) = match &self.there {
             // (a link of procfs' own, which is no path)
-            There::Descriptor { .. } => (None, OFlags::empty()),
-            There::File(about) | There::Other(about) => (Some(about), OFlags::NOFOLLOW),
-            There::Nothing => return Err(io::Error::from_raw_os_error(ENOENT)),
+            PlaceContent::Descriptor { .. } => (None, OFlags::empty()),
+            PlaceContent::File(about) | PlaceContent::Other(about) => (Some(about), OFlags::NOFOLLOW),
+            PlaceContent::Nothing => return Err(io::Error::from_raw_os_error(ENOENT)),
         };
         let flags = flags | more | OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = File::from(openat(&self.directory, &self.name, flags, Mode::empty())?);
@@ -123,12 +124,12 @@ impl FilePlace {
     }
 }
 
-impl There {
+impl PlaceContent {
     pub fn is_fifo(&self) -> bool {
         match self {
-            There::Descriptor { is_fifo } => *is_fifo,
-            There::Other(about) => about.file_type().is_fifo(),
-            There::File(_) | There::Nothing => false,
+            PlaceContent::Descriptor { is_fifo } => *is_fifo,
+            PlaceContent::Other(about) => about.file_type().is_fifo(),
+            PlaceContent::File(_) | PlaceContent::Nothing => false,
         }
     }
 }

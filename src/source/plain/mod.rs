@@ -9,7 +9,7 @@ mod period;
 #[cfg(test)]
 mod tests;
 
-use super::remembered::{REMEMBERED, Remembered, key};
+use super::remembered::{REMEMBERED, ReadingRing, key};
 use super::{MOST_TRIES, Source, interrupted, no_mark, stale_mark};
 use crate::bound::{WORK_BEFORE_COUNTERS, WORK_BY_LOOK, WORK_BY_READ, skid_of_counters, uncounted_part};
 use crate::budget::Budget;
@@ -32,7 +32,7 @@ use std::mem::ManuallyDrop;
 pub(crate) struct Plain<C> {
     counters: C,
     period: ThreadValue<Period>,
-    remembered: Remembered<Marked>,
+    remembered: ReadingRing<MarkedReading>,
     /// What is taken out of what these start from.
     taken: ManuallyDrop<Box<[OwnWork]>>,
 }
@@ -63,7 +63,7 @@ impl OwnWork {
 
 /// What a mark is made a sample of.
 #[derive(Clone, Copy, Default)]
-struct Marked {
+struct MarkedReading {
     /// What the mark's counters are added to; or the sample itself.
     start: Sample,
     is_whole: bool,
@@ -98,7 +98,7 @@ impl<C: PlainCounters> Plain<C> {
             maybe_over: 0,
         };
         let taken = ManuallyDrop::new((0..REMEMBERED).map(|_| OwnWork::default()).collect());
-        let (period, remembered) = (ThreadValue::new(period), Remembered::new());
+        let (period, remembered) = (ThreadValue::new(period), ReadingRing::new());
         let mut plain = Box::new(Plain { counters, period, remembered, taken });
         match plain.reset(shared) {
             Ok(()) => Ok(plain),
@@ -195,7 +195,7 @@ impl<C: PlainCounters> Plain<C> {
         let newest = || self.period.is_newest(number);
         let second = self.counters.second().filter(|_| snapshot.is_second);
         let start = self.period.look(|period| period.show(second.unwrap_or(shared), snapshot, newest));
-        let shown = Marked { start, is_whole: false, from: 0, slots_each: snapshot.slots_each };
+        let shown = MarkedReading { start, is_whole: false, from: 0, slots_each: snapshot.slots_each };
         self.remembered.add(key(start.base.sequence, start.base.window), &shown, newest);
         self.attach(shared, reader, snapshot);
         let is_read = shared.read(out).is_ok();
@@ -235,7 +235,7 @@ impl<C: PlainCounters> Plain<C> {
         let wanted = key(start.base.sequence, start.base.window);
         let goes_on = self.remembered.latest_is(wanted);
         let from = entry.raw.counter[0];
-        let shown = Marked { start, is_whole: false, from, slots_each: snapshot.slots_each };
+        let shown = MarkedReading { start, is_whole: false, from, slots_each: snapshot.slots_each };
         self.remembered.add(wanted, &shown, newest);
         let place = self.remembered.latest();
         *out = shown.reading(&entry.raw);
@@ -338,7 +338,7 @@ impl<C: PlainCounters> Plain<C> {
             if ended || sample.is_err() {
                 let sample = sample?;
                 let newest = || self.period.is_newest(number);
-                let shown = Marked { start: sample, is_whole: true, ..Marked::default() };
+                let shown = MarkedReading { start: sample, is_whole: true, ..MarkedReading::default() };
                 self.remembered.add(key(sample.base.sequence, sample.base.window), &shown, newest);
                 return Ok(sample);
             }
@@ -415,7 +415,7 @@ const ONE_IN_AFTER_OF_FEW: u64 = 2;
 /// Flags of readings on the slow path: constants bound the library's own work where it does not measure itself.
 const OF_SLOW_READINGS: u32 = if MEASURES_ITSELF { 0 } else { OF_READINGS };
 
-impl Marked {
+impl MarkedReading {
     /// The reading at which the counters said this.
     fn reading(&self, raw: &RawCounters) -> Sample {
         let [leader, members @ ..] = &raw.counter;
@@ -495,9 +495,9 @@ impl<C: PlainCounters> Source for Plain<C> {
         let count = self.counters.reader().map_or(0, |(_, count)| count);
         let has_totals = count <= MARKED_COUNTERS && mark.metrics & TOTALS != 0;
         // (a mark is of the latest look before it)
-        let before = |marked: &Marked| has_totals || marked.is_whole || marked.from <= mark.slots;
+        let before = |marked: &MarkedReading| has_totals || marked.is_whole || marked.from <= mark.slots;
         let found = self.remembered.find_latest(key(mark.sequence, mark.window), before);
-        let (place, Marked { start, is_whole, slots_each, .. }) = found.ok_or_else(stale_mark)?;
+        let (place, MarkedReading { start, is_whole, slots_each, .. }) = found.ok_or_else(stale_mark)?;
         let start = if is_whole { start } else { self.taken[place].from(start) };
         let mut sample = Sample { flags: start.flags | TD_SAMPLE_COARSE_TIME, ..start };
         let (full, mut called) = of_full_mark(mark);

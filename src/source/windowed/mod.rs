@@ -7,14 +7,14 @@
 mod renewal;
 mod window;
 
-use super::remembered::{Remembered, key};
+use super::remembered::{ReadingRing, key};
 use super::{MOST_TRIES, Source, interrupted, no_mark, registers_of, stale_mark};
 use crate::bound::{MOST_WHILE_HANDLED, UNCHECKED_MS, uncounted_part, wraps_after_ns};
 use crate::budget::{Budget, BudgetSettings};
 use crate::error::Result;
 use crate::model::perf_metrics::MOST_MOVED;
 use crate::model::{self, slots_per_ns};
-use crate::read::{Access, Entry, MetricsCounters, Scheduled, SeenRegisters, Shared, Snapshot};
+use crate::read::{Access, Entry, MetricsCounters, PageSchedule, SeenRegisters, Shared, Snapshot};
 use crate::registers::{CATEGORIES, RawSlots, Registers};
 use crate::sample::{
     CALLED, Head, Mark, OF_READINGS, Sample, SlotsOnly, TD_SAMPLE_COARSE_TIME, TD_SAMPLE_UNBOUNDED, ms,
@@ -24,17 +24,17 @@ use crate::sys::page::{PLAIN_WIDTH, PlainCounter, Times};
 use renewal::Renewal;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
-use window::{Holds, LastSlots, OwnSlots, StartKind, Window, counted_since};
+use window::{LastSlots, OwnSlots, RegisterContents, StartKind, Window, counted_since};
 
 /// A group with SLOTS and PERF_METRICS, and the windows of its registers.
-pub(crate) struct Windowed<C> {
+pub(crate) struct WindowedSource<C> {
     counters: C,
     window: ThreadValue<Window>,
     last_slots: LastSlots,
     own_work: OwnSlots,
     /// Slots of its own work that are in the totals, so far, at the most.
     own_error: AtomicU64,
-    shown: Remembered<PageStart>,
+    shown: ReadingRing<PageStart>,
     /// When the registers were last known not to have been reset by somebody else, as `Base::checked_ms`.
     checked_ms: Cell<u32>,
     budget: Cell<Budget>,
@@ -80,7 +80,7 @@ enum RegistersReading {
     Nothing,
 }
 
-impl<C: MetricsCounters> Windowed<C> {
+impl<C: MetricsCounters> WindowedSource<C> {
     /// Starts the first period. `start`: what its samples have in common.
     // (a frame of its own: it is large)
     #[inline(never)]
@@ -89,17 +89,17 @@ impl<C: MetricsCounters> Windowed<C> {
         shared: &Shared,
         mut start: Head,
         settings: BudgetSettings,
-    ) -> Result<Box<Windowed<C>>> {
-        if counters.scheduled() == Scheduled::Unknown {
+    ) -> Result<Box<WindowedSource<C>>> {
+        if counters.scheduled() == PageSchedule::Unknown {
             start.flags |= TD_SAMPLE_UNBOUNDED; // nobody counts how often the registers are saved and restored
         }
-        let mut source = Box::new(Windowed {
+        let mut source = Box::new(WindowedSource {
             counters,
             window: ThreadValue::new(Window::first(start)),
             last_slots: LastSlots::default(),
             own_work: OwnSlots::default(),
             own_error: AtomicU64::new(0),
-            shown: Remembered::new(),
+            shown: ReadingRing::new(),
             checked_ms: Cell::new(0),
             budget: Cell::new(Budget::new(settings)),
             read_after_handler: Cell::new(false),
@@ -401,7 +401,7 @@ impl<C: MetricsCounters> Windowed<C> {
             now.clock.zero = now.clock.zero.latest(window.totals.times());
         }
         let last = self.last_slots.get(window.number());
-        window.holds == Holds::ThisWindow
+        window.holds == RegisterContents::ThisWindow
             && !self.read_after_handler.get()
             && !self.window.unfinished()
             && now.registers.slots.0 >= last
@@ -413,7 +413,7 @@ impl<C: MetricsCounters> Windowed<C> {
         self.change(shared, Some(number), out, |renewal| {
             let enabled = renewal.window().enabled_ns(now);
             renewal.mind_wrap(enabled);
-            if !renewal.window().multiplexed && renewal.window().holds == Holds::ThisWindow {
+            if !renewal.window().multiplexed && renewal.window().holds == RegisterContents::ThisWindow {
                 if let Some(start) = renewal.close_by_registers(now)? {
                     return Ok(Some(start));
                 }
@@ -451,7 +451,7 @@ fn seen_of(now: &Snapshot, seen: SeenRegisters, beside: [PlainCounter; MOST_MOVE
     if same { all } else { *now }
 }
 
-impl<C: MetricsCounters> Source for Windowed<C> {
+impl<C: MetricsCounters> Source for WindowedSource<C> {
     fn read(&self, shared: &Shared, seen: SeenRegisters, out: &mut Sample) -> Result<()> {
         for tries in 0..MOST_TRIES {
             shared.pause(); // a signal handler's readings are seen from here on

@@ -1,12 +1,12 @@
 //! A change of the window, on its way: what read(2) tells goes into the totals, and the next window begins.
 #![forbid(unsafe_code)]
 
-use super::window::{Holds, StartKind, Window};
-use super::{Windowed, interrupted};
+use super::window::{RegisterContents, StartKind, Window};
+use super::{WindowedSource, interrupted};
 use crate::bound::{MOST_WHILE_HANDLED, WORK_BY_READ};
 use crate::budget::Budget;
 use crate::error::Result;
-use crate::read::{MetricsCounters, Scheduled, Snapshot};
+use crate::read::{MetricsCounters, PageSchedule, Snapshot};
 use crate::registers::Registers;
 use crate::sys::kept::ValueChange;
 
@@ -14,7 +14,7 @@ use crate::sys::kept::ValueChange;
 const MOST_READS: u32 = 8;
 
 pub(super) struct Renewal<'a, C> {
-    pub source: &'a Windowed<C>,
+    pub source: &'a WindowedSource<C>,
     pub change: ValueChange<'a, Window>,
 }
 
@@ -29,7 +29,7 @@ impl<C: MetricsCounters> Renewal<'_, C> {
     pub fn interrupted(&mut self) {
         let sequence = self.source.counters.scheduled().sequence();
         let window = self.window();
-        window.holds = Holds::Unknown;
+        window.holds = RegisterContents::Unknown;
         window.interrupted += 1;
         window.totals.may_be_off_by(WORK_BY_READ); // the library's own work that was to be skipped
         if window.sequence != sequence {
@@ -60,13 +60,13 @@ impl<C: MetricsCounters> Renewal<'_, C> {
     /// hold another program's numbers (kernel-facts I). The page's sequence number tells: if it is the
     /// same on both sides of the read(2), neither happened.
     pub fn renew(&mut self, next: StartKind) -> Result<Option<Snapshot>> {
-        let mut held_this_window = self.window().holds == Holds::ThisWindow;
-        self.window().holds = Holds::Unknown;
+        let mut held_this_window = self.window().holds == RegisterContents::ThisWindow;
+        self.window().holds = RegisterContents::Unknown;
         let mut begins = None;
         for _ in 0..MOST_READS {
             match self.read_group(held_this_window)? {
                 RenewalOutcome::Undisturbed(start) => {
-                    self.window().holds = Holds::ThisWindow;
+                    self.window().holds = RegisterContents::ThisWindow;
                     begins = Some(start);
                     break;
                 }
@@ -114,7 +114,7 @@ impl<C: MetricsCounters> Renewal<'_, C> {
         // an overflow reset the registers, and the kernel's account may be short of what was shown
         let last = self.source.last_slots.get(self.window().number());
         let went_back = held_this_window && end.is_some_and(|end| end.registers.slots.0 < last);
-        let at_rest = matches!(before, Scheduled::In(_)) && before == after;
+        let at_rest = matches!(before, PageSchedule::In(_)) && before == after;
         // where that cannot be seen: it counted all the time, so it did when it was read
         let access = counters.access();
         let zeroed = at_rest || (access.runs_while_enabled() && self.window().totals.ran_throughout(&counts));
@@ -129,7 +129,7 @@ impl<C: MetricsCounters> Renewal<'_, C> {
         window.sequence = before.sequence();
         window.beside = counts.beside;
         Ok(match (end, start) {
-            (Some(_), Some(start)) if at_rest && Scheduled::In(start.sequence) == after => {
+            (Some(_), Some(start)) if at_rest && PageSchedule::In(start.sequence) == after => {
                 RenewalOutcome::Undisturbed(start)
             }
             (Some(_), Some(start)) => RenewalOutcome::Suspect(start),
@@ -178,14 +178,14 @@ impl<C: MetricsCounters> Renewal<'_, C> {
         );
         if closed.is_none() {
             // somebody reset the registers: the kernel's account tells, but it may be short of what was shown
-            window.holds = Holds::Unknown;
+            window.holds = RegisterContents::Unknown;
             window.totals.add_unknown(limit);
             return Ok(None);
         }
         window.sequence = Some(end.sequence);
         let start = counters.registers(time);
         let Some(start) = start.filter(|start| start.sequence == end.sequence) else {
-            window.holds = Holds::Unknown;
+            window.holds = RegisterContents::Unknown;
             window.suspect(start);
             window.begin(StartKind::Window);
             return Ok(None);
@@ -199,7 +199,7 @@ impl<C: MetricsCounters> Renewal<'_, C> {
 
     /// What the kernel has counted, told to another thread than the handle's.
     pub fn read_from_outside(&mut self) -> Result<()> {
-        self.window().holds = Holds::Unknown;
+        self.window().holds = RegisterContents::Unknown;
         let counts = self.source.counters.counts()?;
         let page = self.source.counters.scheduled();
         let most_slots_per_ns = self.source.most_slots_per_ns;

@@ -3,7 +3,7 @@
 
 use crate::bound::{MOST_WHILE_HANDLED, switches_between};
 use crate::model::{self, perf_metrics::MOST_MOVED};
-use crate::read::{GroupCounts, Scheduled, Snapshot};
+use crate::read::{GroupCounts, PageSchedule, Snapshot};
 use crate::registers::RawSlots;
 use crate::sample::{Base, CATEGORIES, Head, TD_SAMPLE_COARSE_TIME};
 use crate::sys::page::Times;
@@ -28,14 +28,14 @@ pub(super) struct Window {
     pub begun: Times,
     /// The sequence number right before the last read(2).
     pub sequence: Option<u32>,
-    pub holds: Holds,
+    pub holds: RegisterContents,
     pub origin: Origin,
     /// The group was multiplexed in this period: windows are closed by read(2) of the group, since the kernel's own account
     /// of the categories is worth its price.
     pub multiplexed: bool,
     /// Changes that a signal handler has interrupted or left since: each may have read the group.
     pub interrupted: u64,
-    /// `Windowed::own_error` as far as it is in the totals.
+    /// `WindowedSource::own_error` as far as it is in the totals.
     pub own_error: u64,
     /// What was counted beside the registers when the period began, and where the totals are from.
     pub beside_begun: [u64; MOST_MOVED],
@@ -46,7 +46,7 @@ pub(super) struct Window {
 
 /// What the registers hold.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Holds {
+pub(super) enum RegisterContents {
     /// What has come since the last read(2), and nothing else: readings can come from them.
     ThisWindow,
     /// Something else, or nobody knows: only read(2) tells.
@@ -99,7 +99,7 @@ impl Window {
             totals: WindowTotals::default(),
             begun: Times::default(),
             sequence: None,
-            holds: Holds::Unknown,
+            holds: RegisterContents::Unknown,
             origin: Origin::Own,
             multiplexed: false,
             interrupted: 0,
@@ -120,7 +120,7 @@ impl Window {
     }
 
     /// The same, if anything can tell.
-    pub fn switches_by(&self, page: Scheduled) -> u64 {
+    pub fn switches_by(&self, page: PageSchedule) -> u64 {
         page.sequence().map_or(0, |to| self.switches(to))
     }
 

@@ -45,7 +45,7 @@ fn nodes_that_are_sums_are_what_their_formulas_say_to_the_last_bit() {
                 }
             }
             for level in 1..=tree.depth() {
-                let (mut sums, mut each) = (Evaluated::NONE, Evaluated::NONE);
+                let (mut sums, mut each) = (NodeShares::NONE, NodeShares::NONE);
                 evaluate::evaluate(tree, level, &counted, &mut sums);
                 evaluate::evaluate(&formulas, level, &counted, &mut each);
                 for (node, row) in tree.nodes.iter().enumerate() {

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::profile::{Profile, ProfiledFunction, ProfiledLine};
-use crate::sources::{SourceText, Unread};
+use crate::sources::{MissingText, SourceText};
 use crate::views::listing::{self, InFile};
 use maud::{Markup, html};
 use topdown_report::count;
@@ -32,7 +32,7 @@ fn heading(file: &InFile) -> Markup {
         p.meta.file {
             @match file.text {
                 None => { (HtmlText(file.file)) }
-                Some(Err(Unread::Absent)) => { (HtmlText(file.file)) ": " (Unread::Absent) }
+                Some(Err(MissingText::Absent)) => { (HtmlText(file.file)) ": " (MissingText::Absent) }
                 Some(Err(why)) => { (HtmlText(file.file)) ": " (why) }
                 Some(Ok(SourceText { path, newer, .. })) => {
                     (HtmlText(path.to_string_lossy()))
