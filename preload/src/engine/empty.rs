@@ -40,7 +40,7 @@ pub fn before(thread: &ThreadState, node: &'static RegionNode, name: &CStr, dire
 #[cold]
 fn measure(thread: &ThreadState, node: &'static RegionNode, name: &CStr) {
     if thread.groups.turns().is_some() {
-        return; // (such groups are led by cycles: nothing is counted steadily)
+        return; // (a turn may be too short for the pairs that tell anything: the bound has the skid of each execution)
     }
     let Some(sum) = node.empty(&thread.groups.td()).filter(|_| node.is_direct()) else { return };
     let pair = [(); 2].map(|()| execute(thread, node, name, sum));
