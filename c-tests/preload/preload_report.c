@@ -2,6 +2,7 @@
  * becomes of the figures if it is not, and that the program notices nothing. The library has none of its code. */
 #include "preload.h"
 #include <stdarg.h>
+#include <sys/time.h>
 
 static char library[2 * PATH_MAX], command[2 * PATH_MAX], report[PATH_MAX + 20];
 
@@ -9,6 +10,11 @@ static void on_child(int signal)
 {
     (void)signal;
     CHECK(write(1, "SIGCHLD\n", 8) == 8);
+}
+
+static void on_alarm(int signal)
+{
+    (void)signal;
 }
 
 static void *waits(void *unused)
@@ -21,17 +27,22 @@ static void *waits(void *unused)
     return unused;
 }
 
-/* Several threads end the process at once: the others end it no sooner than the first has its report. */
+/* Several threads end the process at once, with signals all the time: the others end it no sooner than the first has its report. */
 enum { AT_ONCE = 8 };
 static pthread_barrier_t all_there;
+static void (*the_end)(int);
 static void *ends(void *unused)
 {
     pthread_barrier_wait(&all_there);
-    _exit(7);
+    the_end(7);
     return unused;
 }
-static void ends_at_once(void)
+static void ends_at_once(void (*by)(int))
 {
+    const struct itimerval often = {{0, 1000}, {0, 1000}};
+    the_end = by;
+    signal(SIGALRM, on_alarm);
+    CHECK_EQ(setitimer(ITIMER_REAL, &often, NULL), 0);
     CHECK_EQ(pthread_barrier_init(&all_there, NULL, AT_ONCE), 0);
     for (int k = 1; k < AT_ONCE; k++)
         start_thread(ends, NULL);
@@ -50,8 +61,12 @@ static int program(const char *how)
         pthread_detach(start_thread(waits, NULL));
     puts("done");
     fflush(stdout);
-    if (!strcmp(how, "ends at once"))
-        ends_at_once();
+    if (!strcmp(how, "_exit at once"))
+        ends_at_once(_exit);
+    if (!strcmp(how, "quick_exit at once"))
+        ends_at_once(quick_exit);
+    if (!strcmp(how, "exit at once"))
+        ends_at_once(exit);
     return 7;
 }
 
@@ -215,7 +230,7 @@ int main(int argc, char **argv)
     snprintf(report, sizeof report, "%s/report.csv", preload_scratch);
     shell("mkdir '%s/tmp'", preload_scratch);
     contents();
-    static const char *const HOW[] = {"handles", "ignores", "waits", "ends at once"};
+    static const char *const HOW[] = {"handles", "ignores", "waits", "_exit at once", "quick_exit at once", "exit at once"};
     for (size_t k = 0; k < sizeof HOW / sizeof *HOW; k++)
         reported(HOW[k], library, NULL);
     places();

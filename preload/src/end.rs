@@ -7,6 +7,7 @@ use crate::tables::put;
 use crate::threads::THREAD;
 use crate::{apart, fault, memory, say, stack};
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::{Duration, Instant};
 use topdown_table::{EXECED, EXITED};
 
 /// Bytes that are allocated at most for a message.
@@ -25,26 +26,31 @@ pub fn update(execs: bool) {
 }
 
 /// So long a thread that ends the process, too, waits for the report of the one that came first.
-static PATIENCE: libc::timespec = libc::timespec { tv_sec: 10, tv_nsec: 0 };
+const PATIENCE: Duration = Duration::from_secs(10);
+/// So long a thread that calls exit(3) waits for one that has called it before to come to the report. (That one may wait for this one, in a
+/// function of the program's that exit calls.)
+const PATIENCE_BEFORE: Duration = Duration::from_secs(1);
 
-/// The thread that came first, while it is at it: by its id; 0: there is none, or it is done.
+/// The thread that came first, by its id; 0: none has.
 static FIRST: AtomicI32 = AtomicI32::new(0);
+/// That one is done: 1.
+static DONE: AtomicI32 = AtomicI32::new(0);
+/// The thread that called exit(3) first.
+static CALLED_EXIT: AtomicI32 = AtomicI32::new(0);
 
-/// The calling thread is the first, as long as the value lives.
-struct First;
-
-impl First {
-    fn new() -> First {
-        FIRST.store(thread_id(), Ordering::Release);
-        First
+/// The process is a forked child: none of its threads has come to its end.
+pub fn forget() {
+    for word in [&FIRST, &DONE, &CALLED_EXIT] {
+        word.store(0, Ordering::Relaxed);
     }
 }
 
-impl Drop for First {
+/// The first is done when the value goes.
+struct FirstThread;
+
+impl Drop for FirstThread {
     fn drop(&mut self) {
-        FIRST.store(0, Ordering::Release);
-        // SAFETY: a word that is there for ever, at which the kernel does not write.
-        unsafe { libc::syscall(libc::SYS_futex, FIRST.as_ptr(), libc::FUTEX_WAKE, libc::c_int::MAX) };
+        change(&DONE, 1);
     }
 }
 
@@ -53,14 +59,37 @@ fn thread_id() -> libc::pid_t {
     unsafe { libc::syscall(libc::SYS_gettid) as libc::pid_t }
 }
 
-/// Another thread is at the report, which would end with the process.
-fn wait_for_the_first() {
-    let first = FIRST.load(Ordering::Acquire);
-    if first != 0 && first != thread_id() {
-        // SAFETY: as in `drop`; the time is there until the call returns.
-        unsafe {
-            libc::syscall(libc::SYS_futex, FIRST.as_ptr(), libc::FUTEX_WAIT, first, &raw const PATIENCE)
-        };
+/// Has a word from now on, of which others wait until it is no longer 0.
+fn change(word: &'static AtomicI32, to: i32) {
+    word.store(to, Ordering::Release);
+    // SAFETY: a word that is there for ever, at which the kernel does not write.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, libc::c_int::MAX) };
+}
+
+/// Waits until the word is no longer 0, at most so long.
+fn wait(word: &'static AtomicI32, patience: Duration) {
+    let begun = Instant::now();
+    while word.load(Ordering::Acquire) == 0 {
+        let Some(left) = patience.checked_sub(begun.elapsed()) else { return };
+        let left = libc::timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos().into() };
+        // SAFETY: as in `change`; the time is there until the call returns. (A signal handler ends the wait, too.)
+        unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, 0, &raw const left) };
+    }
+}
+
+/// The thread calls exit(3). If another has, the process would end while that one is at the report: of handlers of atexit(3) none is left
+/// (glibc before 2.41).
+pub fn exits() {
+    if MeasuredProcess::here().is_none() {
+        return;
+    }
+    let own = thread_id();
+    let called = CALLED_EXIT.compare_exchange(0, own, Ordering::AcqRel, Ordering::Acquire);
+    if called.is_err_and(|first| first != own) {
+        wait(&FIRST, PATIENCE_BEFORE);
+    }
+    if ![0, own].contains(&FIRST.load(Ordering::Acquire)) {
+        wait(&DONE, PATIENCE);
     }
 }
 
@@ -68,10 +97,16 @@ fn wait_for_the_first() {
 pub fn finish() {
     let _work = AtWork::new();
     let Some(process) = MeasuredProcess::here() else { return };
-    if process.tables.close() {
-        return wait_for_the_first();
+    let own = thread_id();
+    if let Err(first) = FIRST.compare_exchange(0, own, Ordering::AcqRel, Ordering::Acquire) {
+        if first != own {
+            wait(&DONE, PATIENCE);
+        }
+        return;
     }
-    let _first = First::new();
+    process.tables.close();
+    change(&FIRST, own);
+    let _first = FirstThread;
     let alone = WorkGuard::new();
     let guard = stack::lock();
     stack::call(&guard, || {

@@ -5,7 +5,7 @@ use crate::begin::begin_process;
 use crate::engine::ThreadState;
 use crate::process::{MeasuredProcess, Threads};
 use crate::stack::{self, StackGuard};
-use crate::{fault, memory};
+use crate::{end, fault, memory};
 use std::cell::Cell;
 use std::ffi::CString;
 use std::ptr::null_mut;
@@ -81,6 +81,7 @@ extern "C" fn in_child() {
     drop((_threads, names));
     let Some(old) = MeasuredProcess::get() else { return };
     MeasuredProcess::set(None);
+    end::forget();
     ThreadState::set_current(null_mut());
     fault::forget();
     // the parent's handles, whose descriptors this child has, too

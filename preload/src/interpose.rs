@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 enum ProcessEffect {
     /// The process ends.
     End,
+    /// The process ends, after the program's functions for that (atexit).
+    Exit,
     /// Another program takes its place, if that works.
     Exec,
     /// The process may end.
@@ -82,6 +84,7 @@ pass_through! {
     12 "execveat" Exec,
     13 "prctl" Prctl,
     14 "syscall" Syscall,
+    15 "exit" Exit,
 }
 
 // With a function's number in eax, and rax on the stack.
@@ -144,6 +147,7 @@ unsafe extern "C" fn before(number: u32, a: usize, b: usize, c: usize, d: usize)
     let (name, means) = FUNCTIONS[number as usize];
     match means {
         ProcessEffect::End => end::finish(),
+        ProcessEffect::Exit => end::exits(),
         ProcessEffect::Exec => {
             end::update(true);
             elsewhere::leave_out();

@@ -10,8 +10,9 @@ use std::ffi::{CStr, c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
-/// Regions that one thread can have open here at once.
+/// Regions that one thread can have open and measured here at once; of as many more it is known that they are open.
 const DEPTH: usize = 64;
+const ROOM: usize = 2 * DEPTH;
 
 /// Which region is meant, as the API in question tells them apart.
 pub type RegionKey = u64;
@@ -30,7 +31,7 @@ struct Stack {
     depth: Cell<usize>,
     /// How many began since that found no place.
     over: Cell<usize>,
-    open: [Cell<Open>; DEPTH],
+    open: [Cell<Open>; ROOM],
 }
 
 thread_local! {
@@ -54,7 +55,7 @@ unsafe extern "C" fn free(stack: *mut c_void) {
 fn own() -> *mut Stack {
     let _alone = WorkGuard::new(); // (a signal handler may have been first)
     if STACK.get().is_null() && memory::secure(size_of::<Stack>()) {
-        let open = [const { Cell::new(Open { key: 0, name: None, stack: 0 }) }; DEPTH];
+        let open = [const { Cell::new(Open { key: 0, name: None, stack: 0 }) }; ROOM];
         let stack = Box::into_raw(Box::new(Stack { depth: Cell::new(0), over: Cell::new(0), open }));
         STACK.set(stack);
         // SAFETY: a function of this library, which is not unloaded; without a key the stack stays for good.
@@ -91,15 +92,20 @@ fn with<T>(work: impl FnOnce(&Stack) -> T) -> Option<T> {
 impl Stack {
     fn begin(&self, key: RegionKey, name: Option<&'static CStr>, stack: usize) -> c_int {
         let depth = self.depth.get();
-        if depth == DEPTH {
+        if depth == ROOM {
             self.over.set(self.over.get() + 1);
             return -libc::ENOSPC;
         }
         // In this order a signal handler that has regions of its own leaves this one alone.
         self.depth.set(depth + 1);
         compiler_fence(Ordering::SeqCst);
-        self.open[depth].set(Open { key, name, stack });
-        name.map_or(0, regions::begin_named)
+        let measured = name.filter(|_| depth < DEPTH);
+        self.open[depth].set(Open { key, name: measured, stack });
+        match measured {
+            Some(name) => regions::begin_named(name),
+            None if name.is_some() => -libc::ENOSPC,
+            None => 0,
+        }
     }
 
     /// The innermost of those that are meant.
@@ -156,7 +162,7 @@ pub fn begin_within(key: RegionKey, name: Option<&'static CStr>) -> c_int {
     .unwrap_or(-libc::ENOMEM)
 }
 
-/// The innermost region of this key ends. Returns as `regions::end`, or -ENOSPC as `begin` did; None: there is none.
+/// The innermost region of this key ends. Returns as `regions::end`; -ENOSPC: there may be no place for it; None: there is none.
 pub fn end(key: RegionKey) -> Option<c_int> {
     with(|stack| {
         if let Some(fewer) = stack.over.get().checked_sub(1) {
@@ -188,8 +194,8 @@ mod tests {
     /// In no measured process: what is open is all that there is.
     #[test]
     fn more_than_there_is_room_for_lose_their_ends_and_begin_again() {
-        const MANY: RegionKey = DEPTH as RegionKey + 6;
-        let is_full = |key| key >= DEPTH as RegionKey;
+        const MANY: RegionKey = ROOM as RegionKey + 6;
+        let is_full = |key| key >= ROOM as RegionKey;
         for again in [false, true] {
             for key in 0..MANY {
                 let code = begin_within(key, None);
@@ -200,5 +206,14 @@ mod tests {
         assert!((0..MANY).filter(|key| is_full(*key)).all(|key| end(key) == Some(-libc::ENOSPC)));
         assert!((0..MANY).all(|key| end(key) == if is_full(key) { None } else { Some(0) }));
         assert_eq!((begin_within(7, None), end(7), end(7)), (0, Some(0), None));
+    }
+
+    #[test]
+    fn one_that_is_not_measured_for_want_of_room_takes_no_other_ones_end() {
+        let measured = |key| end(key).is_some();
+        let begun: Vec<_> = (100..100 + DEPTH as RegionKey + 2).map(|key| begin(key, Some(c"one"))).collect();
+        assert_eq!(begun[DEPTH - 1..], [0, -libc::ENOSPC, -libc::ENOSPC]);
+        assert!(measured(103) && !measured(103), "one with a place, before those without one");
+        assert!((100..103).chain(104..102 + DEPTH as RegionKey).all(measured));
     }
 }

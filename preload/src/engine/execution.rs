@@ -13,7 +13,11 @@ use std::ffi::{CStr, c_int};
 pub fn begin(thread: &ThreadState, name: &CStr, direct: bool) -> c_int {
     let within = thread.open.innermost().node;
     if thread.open.depth() == super::frame::DEEPEST {
-        thread.open.over.set(thread.open.over.get() + 1);
+        thread.open.begin_over(name);
+        let node = thread.nodes.look_up(thread.groups.root(), within, name).ok();
+        if let Some(record) = node.and_then(RegionNode::record) {
+            record.add(OwnRecord::missed, 1);
+        }
         return -libc::ENOSPC;
     }
     let place = thread.nodes.cache.place(within, name.as_ptr());

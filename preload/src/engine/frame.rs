@@ -8,6 +8,9 @@ use std::ptr::addr_of;
 /// Regions that may be open in a thread, each in the other.
 pub const DEEPEST: usize = 511;
 
+/// Names that are known of regions that are open deeper.
+const OVER_NAMES: usize = 64;
+
 /// How an execution began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -102,8 +105,9 @@ const _: () = {
 pub struct OpenRegions {
     /// Where the innermost region's frame is, in bytes from the first, which is the thread's: of a place that is filled in.
     innermost: Cell<usize>,
-    /// Regions that began deeper than there are places.
+    /// Regions that began deeper than there are places, and hashes of the last ones' names.
     pub over: Cell<usize>,
+    over_names: [Cell<u32>; OVER_NAMES],
     /// Pieces of regions that overlapped may be open (`split`).
     pub pieces: Cell<bool>,
     places: [Cell<FramePlace>; DEEPEST + 1],
@@ -115,6 +119,7 @@ impl OpenRegions {
         let open = OpenRegions {
             innermost: Cell::new(0),
             over: Cell::new(0),
+            over_names: [const { Cell::new(0) }; OVER_NAMES],
             pieces: Cell::new(false),
             places: [const { Cell::new(FramePlace::EMPTY) }; DEEPEST + 1],
         };
@@ -169,6 +174,24 @@ impl OpenRegions {
     pub fn set_again(&self, number: usize, again: u32) {
         // SAFETY: the thread's own place, of which nobody has a reference.
         unsafe { (*self.places[number].as_ptr()).again = again };
+    }
+
+    /// A region begins deeper than there are places.
+    pub fn begin_over(&self, name: &std::ffi::CStr) {
+        let over = self.over.get();
+        self.over_names[over % OVER_NAMES].set(short_hash(name));
+        self.over.set(over + 1);
+    }
+
+    /// A region ends; whether it may be one that began deeper than there are places. It is none of them if it is around all: then they have
+    /// lost their ends.
+    pub fn end_over(&self, name: &std::ffi::CStr) -> bool {
+        let over = self.over.get();
+        let known = &self.over_names[..over.min(OVER_NAMES)];
+        let is_one = known.iter().any(|known| known.get() == short_hash(name));
+        let ends = over > 0 && (is_one || self.find(name).is_none());
+        self.over.set(if ends { over - 1 } else { 0 });
+        ends
     }
 
     /// The place above `depth` is empty.
@@ -250,6 +273,11 @@ impl OpenRegions {
     pub fn pop(&self) {
         self.innermost.set(self.innermost.get() - size_of::<FramePlace>());
     }
+}
+
+/// FNV-1a.
+fn short_hash(name: &std::ffi::CStr) -> u32 {
+    name.to_bytes().iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
 #[cfg(test)]

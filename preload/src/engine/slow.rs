@@ -136,8 +136,7 @@ fn in_thread(work: impl FnOnce(&ThreadState) -> c_int) -> c_int {
 #[inline(always)]
 fn end_in(thread: &ThreadState, name: &CStr) -> c_int {
     let open = &thread.open;
-    if open.over.get() > 0 {
-        open.over.set(open.over.get() - 1);
+    if open.over.get() > 0 && open.end_over(name) {
         return 0;
     }
     if open.depth() == 0 || !open.innermost().node.is_called(name) {

@@ -160,14 +160,24 @@ fn what_is_left_is_unended_and_recursion_is_not_nested_then() {
 }
 
 #[test]
-fn regions_that_are_too_deep_are_only_counted_as_open() {
+fn regions_that_are_too_deep_are_missed_and_take_no_other_ones_end() {
     let test = measured(&[]);
     let thread = test.thread;
-    for _ in 0..DEEPEST {
+    assert_eq!(begin(thread, c"around"), 0);
+    for _ in 1..DEEPEST {
         assert_eq!(begin(thread, c"deep"), 0);
     }
+    for over in 1..=3 {
+        assert_eq!(begin(thread, c"deeper"), -libc::ENOSPC);
+        assert_eq!((thread.open.depth(), thread.open.over.get()), (DEEPEST, over));
+    }
+    let path = [&[c"around"], &[c"deep"; DEEPEST - 1][..], &[c"deeper"]].concat();
+    assert_eq!(count(thread, &path, OwnRecord::missed), 3);
+    assert!(thread.open.end_over(c"deeper") && thread.open.over.get() == 2);
+    // one around all: what is deeper has lost its ends
+    assert!(!thread.open.end_over(c"around") && thread.open.over.get() == 0);
+    assert!(!thread.open.end_over(c"deeper"));
     assert_eq!(begin(thread, c"deep"), -libc::ENOSPC);
-    assert_eq!((thread.open.depth(), thread.open.over.get()), (DEEPEST, 1));
     thread.settle();
     assert!(ThreadState::idle().is_none() && ThreadState::measured().is_some());
     thread.open.over.set(0);
