@@ -120,12 +120,15 @@ static void executions(void)
     }
     CHECK_EQ(sum.executions, EXECUTIONS);
     CHECK_EQ(sum.measured, EXECUTIONS);
+    /* (skid_of_counters, docs/error-bound.md) */
+    const double skid = EXECUTIONS * 2.0 * (320 + 80 * info.counters) / (double)sum.slots;
     td_must(td_sum_decode_tree(&sum, nodes, MOST_NODES, &count));
     for (const struct td_node *node = nodes; node < nodes + count; node++) {
         if (takes_too_many(node))
             continue;
         CHECK(node->measured && node->low <= mean[node->id] && mean[node->id] <= node->high);
-        CHECK_NEAR(node->value, mean[node->id], 0.01);
+        /* what the library executes itself is measured: less is in doubt than the skid of the readings of each, either way */
+        CHECK(node->high - node->low < 2 * skid);
     }
 }
 

@@ -68,7 +68,7 @@ fn at_sight(sums: &Sums, from: &Sample, to: &Sample, level: u32) -> Option<(Span
     let counters = model::counters_down_to(to.base.model, to.base.level);
     let span = difference_of(counters, from, to);
     let counts = counted(from, to, counters)?;
-    if span.uncounted != 0.0 && sums.retired.is_some() {
+    if sums.retired.is_some() && span.uncounted != 0.0 {
         return None; // (a quotient: `tree::uncounted`)
     }
     // as of `CountedInputs::new`
