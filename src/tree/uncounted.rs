@@ -51,14 +51,14 @@ fn ends_of(
             let is_sibling = |(other, its): &(usize, &NodeRow)| {
                 *other != place && its.above == row.above && (row.above.is_some() || its.divides_all())
             };
-            let siblings: Vec<usize> =
-                tree.nodes.iter().enumerate().filter(is_sibling).map(|(other, _)| other).collect();
-            if parent.is_none() && !siblings.iter().any(|sibling| is_opened(*sibling)) {
+            // (nothing is allocated: whoever decodes may be a signal handler)
+            let siblings = || tree.nodes.iter().enumerate().filter(is_sibling).map(|(other, _)| other);
+            if parent.is_none() && !siblings().any(is_opened) {
                 return None;
             }
             let whole = row.above.map_or(Some((1.0, 1.0)), |above| shares.get(above.into()).map(ends))?;
-            siblings.iter().try_fold(whole, |(low, high), sibling| {
-                let (least, most) = shares.get(*sibling).map(ends)?;
+            siblings().try_fold(whole, |(low, high), sibling| {
+                let (least, most) = shares.get(sibling).map(ends)?;
                 Some((low - most, high - least))
             })
         }
