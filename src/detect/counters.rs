@@ -53,7 +53,14 @@ pub(crate) fn ways<'a>(
 
 /// As `counters`, with what is below this node.
 pub(crate) fn subtree(kernel: &impl Kernel, cpu: &Identity, node: u32, level: u32) -> Result<(Pmu, Plan)> {
-    let (_, row) = model::of_cpu(cpu).ok_or_else(|| no_subtree(&cpu.name, None))?;
+    let row = match model::of_cpu(cpu) {
+        Some((_, row)) if !matches!(row.counting, Counting::None(_)) => row,
+        // (what has no counters of slots has none without the subtree either)
+        _ => {
+            counters(kernel, cpu, level)?;
+            return Err(no_subtree(&cpu.name, None));
+        }
+    };
     all_of_it(by_row(kernel, cpu, row_of_subtree(row, node, level)?, level)?, level)
 }
 
