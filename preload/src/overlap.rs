@@ -22,8 +22,17 @@ struct Open {
     key: RegionKey,
     /// None: not measured, but its end will come.
     name: Option<&'static CStr>,
+    /// Others had all the room when it began: not measured either.
+    is_over: bool,
     /// Address on the stack of the call that began it.
     stack: usize,
+}
+
+impl Open {
+    /// Its name, if it is measured.
+    fn measured(&self) -> Option<&'static CStr> {
+        self.name.filter(|_| !self.is_over)
+    }
 }
 
 struct Stack {
@@ -55,7 +64,7 @@ unsafe extern "C" fn free(stack: *mut c_void) {
 fn own() -> *mut Stack {
     let _alone = WorkGuard::new(); // (a signal handler may have been first)
     if STACK.get().is_null() && memory::secure(size_of::<Stack>()) {
-        let open = [const { Cell::new(Open { key: 0, name: None, stack: 0 }) }; ROOM];
+        let open = [const { Cell::new(Open { key: 0, name: None, is_over: false, stack: 0 }) }; ROOM];
         let stack = Box::into_raw(Box::new(Stack { depth: Cell::new(0), over: Cell::new(0), open }));
         STACK.set(stack);
         // SAFETY: a function of this library, which is not unloaded; without a key the stack stays for good.
@@ -99,11 +108,11 @@ impl Stack {
         // In this order a signal handler that has regions of its own leaves this one alone.
         self.depth.set(depth + 1);
         compiler_fence(Ordering::SeqCst);
-        let measured = name.filter(|_| depth < DEPTH);
-        self.open[depth].set(Open { key, name: measured, stack });
-        match measured {
+        let is_over = self.open[..depth].iter().filter(|open| !open.get().is_over).count() >= DEPTH;
+        self.open[depth].set(Open { key, name, is_over, stack });
+        match name {
+            Some(_) if is_over => -libc::ENOSPC,
             Some(name) => regions::begin_named(name),
-            None if name.is_some() => -libc::ENOSPC,
             None => 0,
         }
     }
@@ -115,11 +124,11 @@ impl Stack {
 
     fn leave(&self, this: usize, leave: impl FnOnce(&'static CStr) -> c_int) -> c_int {
         let depth = self.depth.get();
-        let within = || self.open[this + 1..depth].iter().filter_map(|open| open.get().name);
+        let within = || self.open[this + 1..depth].iter().filter_map(|open| open.get().measured());
         for name in within().rev() {
             regions::end_named(name);
         }
-        let code = self.open[this].get().name.map_or(0, leave);
+        let code = self.open[this].get().measured().map_or(0, leave);
         for name in within() {
             regions::begin_piece(name);
         }
@@ -206,6 +215,19 @@ mod tests {
         assert!((0..MANY).filter(|key| is_full(*key)).all(|key| end(key) == Some(-libc::ENOSPC)));
         assert!((0..MANY).all(|key| end(key) == if is_full(key) { None } else { Some(0) }));
         assert_eq!((begin_within(7, None), end(7), end(7)), (0, Some(0), None));
+    }
+
+    #[test]
+    fn however_many_lose_their_ends_each_time_as_many_as_have_room_are_measured() {
+        let begun = || -> Vec<_> {
+            (0..100).map(|key| begin_within(key, Some(c"lost")) == 0).collect() // (the key tells them apart)
+        };
+        let measured = |begun: Vec<bool>| begun.into_iter().filter(|begun| *begun).count();
+        for _ in 0..5 {
+            assert_eq!(measured(begun()), DEPTH);
+        }
+        assert!((0..100).all(|key| end(key).is_some() && end(key).is_none()));
+        assert_eq!((begin_within(200, Some(c"after")), end(200)), (0, Some(0)));
     }
 
     #[test]
