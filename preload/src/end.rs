@@ -31,6 +31,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// function of the program's that exit calls.)
 const PATIENCE_BEFORE: Duration = Duration::from_secs(1);
 
+/// So long the end of the process waits for other threads that are at work on their handles, for all of them together.
+const PATIENCE_FOR_OTHERS: Duration = Duration::from_secs(1);
+
 /// The thread that came first, by its id; 0: none has.
 static FIRST: AtomicI32 = AtomicI32::new(0);
 /// That one is done: 1.
@@ -50,7 +53,8 @@ struct FirstThread;
 
 impl Drop for FirstThread {
     fn drop(&mut self) {
-        change(&DONE, 1);
+        DONE.store(1, Ordering::Release);
+        wake(&DONE);
     }
 }
 
@@ -59,9 +63,8 @@ fn thread_id() -> libc::pid_t {
     unsafe { libc::syscall(libc::SYS_gettid) as libc::pid_t }
 }
 
-/// Has a word from now on, of which others wait until it is no longer 0.
-fn change(word: &'static AtomicI32, to: i32) {
-    word.store(to, Ordering::Release);
+/// Wakes the threads that wait until the word is no longer 0.
+fn wake(word: &'static AtomicI32) {
     // SAFETY: a word that is there for ever, at which the kernel does not write.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, libc::c_int::MAX) };
 }
@@ -72,13 +75,13 @@ fn wait(word: &'static AtomicI32, patience: Duration) {
     while word.load(Ordering::Acquire) == 0 {
         let Some(left) = patience.checked_sub(begun.elapsed()) else { return };
         let left = libc::timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos().into() };
-        // SAFETY: as in `change`; the time is there until the call returns. (A signal handler ends the wait, too.)
+        // SAFETY: as in `wake`; the time is there until the call returns. (A signal handler ends the wait, too.)
         unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, 0, &raw const left) };
     }
 }
 
-/// The thread calls exit(3). If another has, the process would end while that one is at the report: of handlers of atexit(3) none is left
-/// (glibc before 2.41).
+/// The thread calls exit(3). If another thread is at its exit(3), glibc before 2.41 has no function of atexit(3) left to call for this one, and
+/// would end the process at once: this one waits for the report of the other.
 pub fn exits() {
     if MeasuredProcess::here().is_none() {
         return;
@@ -93,25 +96,35 @@ pub fn exits() {
     }
 }
 
+/// Whether the calling thread is the first that has come to the end; if not, the first is done.
+pub fn is_first() -> bool {
+    let own = thread_id();
+    match FIRST.compare_exchange(0, own, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => wake(&FIRST),
+        Err(first) if first == own => {}
+        Err(_) => {
+            wait(&DONE, PATIENCE);
+            return false;
+        }
+    }
+    true
+}
+
 /// The process ends in an orderly way.
 pub fn finish() {
     let _work = AtWork::new();
     let Some(process) = MeasuredProcess::here() else { return };
-    let own = thread_id();
-    if let Err(first) = FIRST.compare_exchange(0, own, Ordering::AcqRel, Ordering::Acquire) {
-        if first != own {
-            wait(&DONE, PATIENCE);
-        }
+    // (the first may have come before, or be at the report, which a signal handler interrupts)
+    if !is_first() || process.tables.close() {
         return;
     }
-    process.tables.close();
-    change(&FIRST, own);
     let _first = FirstThread;
     let alone = WorkGuard::new();
     let guard = stack::lock();
+    let until = Instant::now() + PATIENCE_FOR_OTHERS;
     stack::call(&guard, || {
         for MeasuredThread { thread, .. } in process.threads().live.iter() {
-            if ThreadState::is_current(*thread) { thread.end() } else { thread.end_of_another() }
+            if ThreadState::is_current(*thread) { thread.end() } else { thread.end_of_another(until) }
         }
     });
     if fault::has_lost() {

@@ -9,7 +9,6 @@ use crate::{end, fault, memory};
 use std::cell::Cell;
 use std::ffi::CString;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use topdown_seam::signals::NeverCancelled;
 
@@ -18,12 +17,10 @@ const FORK: usize = 1 << 19;
 
 /// Names of the forking thread's open regions; locked from before the fork until after it.
 static OPEN: Mutex<Vec<(CString, u32)>> = Mutex::new(Vec::new());
-/// What is locked while a process forks, so that no other thread holds it in the child.
-static HELD: AtomicPtr<HeldByFork> = AtomicPtr::new(null_mut());
 
 thread_local! {
-    /// This thread is in a fork, and has locked that. (Another may be in one that locks nothing.)
-    static HOLDS: Cell<bool> = const { Cell::new(false) };
+    /// What the thread has locked while it forks, so that no other thread holds it in the child; NULL: nothing. (The child has this thread's.)
+    static HELD: Cell<*mut HeldByFork> = const { Cell::new(null_mut()) };
 }
 
 struct HeldByFork {
@@ -55,15 +52,11 @@ extern "C" fn before_fork() {
         open.extend(thread.open_regions().into_iter().map(|(name, again)| (name.to_owned(), again)));
     }
     let held = HeldByFork { _threads: process.threads(), open, stack, blocked };
-    HELD.store(Box::into_raw(Box::new(held)), Ordering::Relaxed);
-    HOLDS.set(true);
+    HELD.set(Box::into_raw(Box::new(held)));
 }
 
 fn release() -> Option<Box<HeldByFork>> {
-    if !HOLDS.replace(false) {
-        return None;
-    }
-    let held = HELD.swap(null_mut(), Ordering::Relaxed);
+    let held = HELD.replace(null_mut());
     // SAFETY: made by `before_fork` in this thread, or in the one that this is a copy of.
     (!held.is_null()).then(|| unsafe { Box::from_raw(held) })
 }

@@ -49,6 +49,7 @@ mod regions;
 mod sandbox;
 
 use at_work::AtWork;
+use process::MeasuredProcess;
 use std::ffi::{c_char, c_int};
 
 /// A region begins in this thread: include/topdown_region.h.
@@ -83,6 +84,10 @@ unsafe extern "C" fn loaded(count: c_int, arguments: *const *const c_char) {
 
 extern "C" fn unloaded() {
     let _work = AtWork::new();
+    // (from here on threads that end the process, too, wait)
+    if MeasuredProcess::here().is_some() {
+        end::is_first();
+    }
     hooks::finish();
     end::finish();
 }

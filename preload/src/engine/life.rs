@@ -11,12 +11,9 @@ use crate::record::OwnRecord;
 use crate::tables::TableFile;
 use std::ffi::{CStr, CString};
 use std::sync::atomic::Ordering::Release;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use topdown::{PeriodTotals, Sum};
 use topdown_table::{THREAD, TableCore};
-
-/// So long the end of the process waits for a thread that is at work on its handle.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 fn tid() -> i32 {
     // SAFETY: gettid has no preconditions.
@@ -127,11 +124,12 @@ impl ThreadState {
 
     /// The process ends while this thread, another one, runs: what the kernel knows of it. (Nobody minds what the thread itself writes
     /// to its record meanwhile.)
-    pub fn end_of_another(&self) {
-        let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
+    pub fn end_of_another(&self, until: Instant) {
+        loop {
             match self.groups.td().read_last() {
-                Err(error) if error.code() == -libc::EBUSY => std::thread::yield_now(),
+                Err(error) if error.code() == -libc::EBUSY && Instant::now() < until => {
+                    std::thread::yield_now();
+                }
                 Err(_) => break,
                 Ok(now) => {
                     self.groups.publish(&now);

@@ -106,5 +106,6 @@ pub fn rescan() -> bool {
 
 /// The stub to be called instead of the function of this name and address.
 fn stub_of(name: &CStr, address: usize) -> Option<usize> {
+    let _alone = WorkGuard::new(); // as in `rescan`
     HOOKS.try_lock().ok()?.as_mut()?.stub_of(name, address)
 }
