@@ -48,6 +48,8 @@ pub struct OptionNames {
     pub level: &'static str,
     /// [`Options::subtree`].
     pub subtree: &'static str,
+    /// What counts a level, or a part of it, that one group does not hold: a clause.
+    pub in_parts: &'static str,
 }
 
 static NAMES: OnceLock<OptionNames> = OnceLock::new();
@@ -58,7 +60,11 @@ pub fn name_options(names: OptionNames) {
 }
 
 pub(crate) fn names() -> OptionNames {
-    let of_c = OptionNames { level: "td_options.level", subtree: "td_options.subtree" };
+    let of_c = OptionNames {
+        level: "td_options.level",
+        subtree: "td_options.subtree",
+        in_parts: "td_options.subtree counts a part of it",
+    };
     NAMES.get().copied().unwrap_or(of_c)
 }
 

@@ -61,7 +61,11 @@ enum Command {
 }
 
 /// How the command's user writes options that texts of the library name.
-const OPTIONS: OptionNames = OptionNames { level: "--td-level", subtree: "--subtree" };
+const OPTIONS: OptionNames = OptionNames {
+    level: "--td-level",
+    subtree: "--subtree",
+    in_parts: "`topdown stat --subtree` counts a part of it",
+};
 
 /// A line for the user, who may have no standard error.
 fn say(line: &str) {

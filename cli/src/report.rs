@@ -52,7 +52,7 @@ pub fn run(mut arguments: Arguments) -> ExitCode {
 }
 
 impl Arguments {
-    /// A process that ended in its first moments has left a table file that is empty, or zeros: the others have a report all the same.
+    /// A process that ended in its first moments, or has just begun, has a table file that is empty, or zeros: the others have a report all the same.
     fn leave_out_empty(&mut self) {
         let (begun, empty): (Vec<_>, Vec<_>) =
             self.files.iter().cloned().partition(|file| run::has_begun(file));
@@ -61,7 +61,7 @@ impl Arguments {
         }
         for file in empty {
             say(&format!(
-                "{} is empty, as its process ended before it was measured: left out",
+                "{} is empty: its process was not measured yet, or the file was truncated; it is left out",
                 file.display()
             ));
         }

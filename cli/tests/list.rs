@@ -36,7 +36,7 @@ fn json_has_what_can_be_measured() {
     );
     // (in the words of the command)
     let why = zen["no_deeper"].as_str().expect("a text");
-    assert!(why.ends_with("; --subtree counts a part of it"), "{why}");
+    assert!(why.ends_with("; `topdown stat --subtree` counts a part of it"), "{why}");
     assert!(!json.to_string().contains("td_options"), "{json}");
     assert!(all.iter().all(|core| !core["models"].as_array().expect("an array").is_empty()));
     assert!(all.iter().all(|core| core["core"] != "made-up core" && core["core"] != "Zen 3"));

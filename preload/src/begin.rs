@@ -18,7 +18,11 @@ use topdown_table::run::stat;
 
 /// `open`: regions of the calling thread that began in the parent process.
 pub fn begin_process(tables: TableFile, output: Destination, open: &[(CString, u32)]) {
-    topdown::name_options(OptionNames { level: "TOPDOWN_LEVEL", subtree: "TOPDOWN_LEVEL" });
+    topdown::name_options(OptionNames {
+        level: "TOPDOWN_LEVEL",
+        subtree: "the subtree",
+        in_parts: "TOPDOWN_LEVEL has groups of its parts take turns",
+    });
     let simulated = private::setting("TOPDOWN_SIMULATE");
     let simulation = topdown::simulation(&simulated);
     let core = simulation.as_ref().ok().copied().flatten();

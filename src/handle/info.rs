@@ -131,10 +131,7 @@ pub(crate) fn level_of(
             };
             Err(Error::errno(libc::ENOTSUP, format!("{what} has no level {level} in its counters"))
                 .why(why.to_string())
-                .remedy(format!(
-                    "choose {} {most}, or leave it out for the deepest{in_turns}",
-                    names().level
-                )))
+                .remedy(format!("set {} to {most}, or leave it out{in_turns}", names().level)))
         }
     }
 }

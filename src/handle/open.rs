@@ -184,14 +184,9 @@ fn measure_one_kind(options: &Options, linux: Linux, cpu: Identity, handle: Hand
             }
             Means::Counters(level) => {
                 let options = Options { level, ..*options };
-                match ways.take() {
-                    Some(ways) => measure_in_a_way(&options, &cpu, ways, handle, attempt.always)
-                        .map_err(|taken| detect::with_smt_off(&linux, &cpu, taken)),
-                    None => {
-                        let ways = ways_of(&options, level, &linux, &cpu);
-                        measure_in_a_way(&options, &cpu, ways, handle, attempt.always)
-                    }
-                }
+                let ways = ways.take().unwrap_or_else(|| ways_of(&options, level, &linux, &cpu).peekable());
+                measure_in_a_way(&options, &cpu, ways, handle, attempt.always)
+                    .map_err(|taken| detect::with_smt_off(&linux, &cpu, taken))
             }
             Means::BesideRegisters => measure_level_1(options, &linux, cpu.clone(), handle)
                 .map_err(|error| before.take().unwrap_or(error)),
@@ -334,13 +329,12 @@ mod tests {
             TopDown::open(&options).err().unwrap().to_string()
         };
         assert!(
-            open("Zen 4", 2)
-                .contains("choose td_options.level 1, or leave it out for the deepest; regions under"),
+            open("Zen 4", 2).contains("set td_options.level to 1, or leave it out; regions under"),
             "{}",
             open("Zen 4", 2)
         );
         assert!(open("Crestmont", 3).contains("TOPDOWN_LEVEL=3"));
-        assert!(open("Neoverse V1", 2).ends_with("for the deepest"), "{}", open("Neoverse V1", 2));
+        assert!(open("Neoverse V1", 2).ends_with("or leave it out"), "{}", open("Neoverse V1", 2));
     }
 
     #[test]

@@ -134,7 +134,7 @@ impl fmt::Display for NoDeeper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.why)?;
         match self.besides_subtrees {
-            Some(but) => write!(f, "; {} counts a part of it{but}", options::names().subtree),
+            Some(but) => write!(f, "; {}{but}", options::names().in_parts),
             None => Ok(()),
         }
     }

@@ -100,7 +100,7 @@ impl NodeShares {
         self.measured
     }
 
-    /// The same, to be changed.
+    /// As `get`, to be changed.
     pub(super) fn get_mut(&mut self, place: usize) -> Option<&mut Share> {
         if self.measured >> place & 1 == 1 { Some(&mut self.all[place]) } else { None }
     }
