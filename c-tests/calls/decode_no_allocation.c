@@ -6,6 +6,7 @@ void *__libc_malloc(size_t);
 void *__libc_calloc(size_t, size_t);
 void *__libc_realloc(void *, size_t);
 void *__libc_memalign(size_t, size_t);
+void __libc_free(void *);
 
 static volatile int forbidden, allocated;
 
@@ -23,6 +24,7 @@ int posix_memalign(void **out, size_t alignment, size_t size)
     *out = __libc_memalign(alignment, size);
     return *out == NULL ? ENOMEM : 0;
 }
+void free(void *old) { __libc_free(old); }
 
 enum { MOST = 64 };
 static struct td_node nodes[MOST];
