@@ -208,7 +208,7 @@ check: ## every test that needs no special machine
 test: ## one test: make test T=NAME (c-tests/README.md lists them), on the emulated machine where it needs one
 	@c-tests/test $(T)
 
-quick: ## the same, built in seconds after a change: without link-time optimisation
+quick: ## the same, built in seconds after a change: each crate in parts
 	@c-tests/quick $(T)
 
 check-vm: programs ## the tests that need a PMU, on the emulated machine: the gate's kernels and CPUs, or (ALL=1) all
