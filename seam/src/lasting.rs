@@ -36,8 +36,12 @@ impl<const N: usize> ShortText<N> {
         Some(ShortText { bytes, length: text.len() as u8 })
     }
 
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length.into()]
+    }
+
     fn text(&self) -> &str {
-        std::str::from_utf8(&self.bytes[..self.length.into()]).unwrap_or_default()
+        std::str::from_utf8(self.bytes()).unwrap_or_default()
     }
 }
 
@@ -117,7 +121,7 @@ impl LastingFiles {
 
     fn known(&self, path: &str) -> Option<SysfsFile> {
         let files = self.0.try_lock().ok()?;
-        files.iter().map_while(Option::as_ref).find(|file| file.name.text() == path).copied()
+        files.iter().map_while(Option::as_ref).find(|file| file.name.bytes() == path.as_bytes()).copied()
     }
 
     fn remember(&self, path: &str, text: Option<Option<ShortText<TEXT>>>) {

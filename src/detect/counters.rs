@@ -40,11 +40,12 @@ pub(crate) fn ways<'a>(
     options: &Options,
     level: u32,
 ) -> impl ExactSizeIterator<Item = Result<(Pmu, Plan)>> + 'a {
-    let has = |variant| model::variant_of(cpu, variant).is_some();
-    let one_thread = model::variant_of(cpu, Variant::OneThread)
-        .is_some_and(|(_, row)| runs_one_thread(kernel, cpu, row).is_ok());
-    let rows = plan::variants(has, options.corrections, one_thread);
-    let rows: Vec<_> = rows.into_iter().map(|way| way.and_then(|way| model::variant_of(cpu, way))).collect();
+    let own = model::of_cpu(cpu);
+    let variant_of = |variant| model::another(own?.1, variant);
+    let one_thread =
+        variant_of(Variant::OneThread).is_some_and(|(_, row)| runs_one_thread(kernel, cpu, row).is_ok());
+    let rows = plan::variants(|variant| variant_of(variant).is_some(), options.corrections, one_thread);
+    let rows: Vec<_> = rows.into_iter().map(|way| way.and_then(variant_of)).collect();
     rows.into_iter().map(move |row| match row {
         Some(row) => by_row(kernel, cpu, row, level),
         None => counters(kernel, cpu, level),

@@ -211,9 +211,9 @@ pub(crate) fn of_cpu(cpu: &Identity) -> Option<(u32, &'static Model)> {
 /// The rows of a CPU's vendor, family and model, with their places.
 fn places(cpu: &Identity) -> impl Iterator<Item = (u32, &'static Model)> {
     (0..).zip(rows()).filter(|(_, row)| {
-        row.vendor == cpu.vendor
-            && row.family == cpu.family
+        row.family == cpu.family
             && (row.models.is_empty() || row.models.contains(&cpu.model))
+            && row.vendor == cpu.vendor // (the text last: all rows are looked at, several times for each handle)
     })
 }
 
@@ -236,7 +236,7 @@ pub(crate) fn variant_of(cpu: &Identity, variant: Variant) -> Option<(u32, &'sta
 
 /// The row of the same core in another variant, with its place.
 pub(crate) fn another(row: &Model, variant: Variant) -> Option<(u32, &'static Model)> {
-    (0..).zip(rows()).find(|(_, other)| other.base == row.base && other.variant == variant)
+    (0..).zip(rows()).find(|(_, other)| other.variant == variant && other.base == row.base)
 }
 
 /// The row of the CPU, or of its P-cores, by general-purpose counters, with its place.
