@@ -127,6 +127,14 @@ static void runs_with(const char *const *with, const char *number, const char *t
     get(in_scratch("truth"), &ran, sizeof ran);
 }
 
+/* So many phases; in the gate half. */
+static const char *many(int all)
+{
+    static char number[16];
+    snprintf(number, sizeof number, "%d", in_gate() ? all / 2 : all);
+    return number;
+}
+
 static void runs(const char *const *with, const char *number) { runs_with(with, number, "0"); }
 
 /* The report of the whole is true; how much of the time was counted. */
@@ -268,7 +276,7 @@ int main(int count, char **arguments)
         return 0;
     }
     static struct csv csv, timeline;
-    runs((const char *const[]){"stat", "--td-level", level, "--timeline", t, "-o", r, NULL}, "1000");
+    runs((const char *const[]){"stat", "--td-level", level, "--timeline", t, "-o", r, NULL}, many(1000));
     csv_read(&csv, r);
     csv_read(&timeline, t);
     fprintf(stderr, "running %.3f, %d intervals\n", whole_is_true(&csv, 0.8), timeline.rows - 1);
@@ -276,7 +284,7 @@ int main(int count, char **arguments)
 
     char interval[24];
     snprintf(interval, sizeof interval, "%d", (int)(1000 * (ran.begin[ran.phases] - ran.begin[0])));
-    runs((const char *const[]){"stat", "--td-level", level, "-I", interval, "-o", r, NULL}, "1500");
+    runs((const char *const[]){"stat", "--td-level", level, "-I", interval, "-o", r, NULL}, many(1500));
     csv_read(&csv, r);
     rows_are_true(&csv);
 
@@ -293,7 +301,7 @@ int main(int count, char **arguments)
     CHECK_EQ(WEXITSTATUS(run_alone(refused)), 125);
     CHECK(strstr(stat_said(), "not with rows of parts") != NULL);
 
-    runs((const char *const[]){"run", "--td-level", level, "-o", r, NULL}, "1000");
+    runs((const char *const[]){"run", "--td-level", level, "-o", r, NULL}, many(1000));
     CHECK(strstr(stat_said(), "without regions") != NULL);
     csv_read(&csv, r);
     whole_is_true(&csv, 0.8);

@@ -216,18 +216,18 @@ int main(int argc, char **argv)
         mark(td, &read);
     }
     td_close(td);
-    for (int i = 0; i < 250000; i++) {
+    for (int i = 0; i < repeats(250000); i++) {
         from = before, to = after;
         mutate(&from);
         mutate(&to);
         decode(i % 4 ? &from : NULL, &to);
     }
-    for (int i = 0; i < 250000; i++) {
+    for (int i = 0; i < repeats(250000); i++) {
         random_sample(&from, &before);
         random_sample(&to, &before);
         decode(i % 4 ? &from : NULL, &to);
     }
-    for (int i = 0; i < 250000; i++) {
+    for (int i = 0; i < repeats(250000); i++) {
         uint64_t word[4];
         for (int k = 0; k < 4; k++)
             word[k] = next_random(&seed) % 2 ? next_random(&seed) : odd_value();
@@ -236,7 +236,7 @@ int main(int argc, char **argv)
         l1_sound(td_decode_raw_l1(word[0], word[1], word[2], word[3], &l1), &l1);
         l2_sound(td_decode_raw_l2(word[0], word[1], word[2], word[3], &l2), &l2, &l1);
     }
-    for (int i = 0; i < 250000; i++) { /* nothing but noise */
+    for (int i = 0; i < repeats(250000); i++) { /* nothing but noise */
         uint64_t words[2][sizeof to / 8];
         for (size_t k = 0; k < sizeof to / 8; k++)
             words[0][k] = next_random(&seed), words[1][k] = next_random(&seed);
@@ -245,6 +245,6 @@ int main(int argc, char **argv)
         decode(&from, &to);
     }
     printf("%ld decoded, %ld refused\n", decoded, refused);
-    CHECK(decoded > 200000); /* if nearly all were refused, nothing was tried */
+    CHECK(decoded > repeats(200000)); /* if nearly all were refused, nothing was tried */
     return 0;
 }

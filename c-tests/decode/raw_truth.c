@@ -68,7 +68,7 @@ int main(int argc, char **argv)
     seed = seed_of(argc, argv);
     printf("seed %llu\n", (unsigned long long)seed);
     int telling = 0;
-    const int turns = 300000;
+    const int turns = (int)repeats(300000);
     for (int i = 0; i < turns; i++) {
         struct counts a = {0, {0}}, b, between;
         const unsigned way = (unsigned)(next_random(&seed) % 4);

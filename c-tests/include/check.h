@@ -176,7 +176,7 @@ static inline uint64_t seed_of(int argc, char **argv)
     return argc > 1 ? strtoull(argv[1], NULL, 0) : explored && *explored ? strtoull(explored, NULL, 0) : 1;
 }
 
-/* What has to pass a change has to be quick (c-tests/in-vm sets GATE). */
+/* What has to pass a change has to be quick (c-tests/in-vm sets GATE; c-tests/run and tools/sanitized, too, where a checker makes all slow). */
 static inline int in_gate(void)
 {
     const char *gate = getenv("GATE");

@@ -51,7 +51,7 @@ static void *reader(void *argument)
     pthread_barrier_wait(&barrier); /* all are open */
     pthread_barrier_wait(&barrier); /* all is protected */
     last = first;
-    for (int i = 0; i < READINGS; i++) {
+    for (long i = repeats(READINGS); i > 0; i--) {
         td_must(td_read(handle[number], &now));
         CHECK(now.slots >= last.slots);
         last = now;

@@ -99,7 +99,7 @@ static void *reader(void *argument)
     td_must(td_read(td, &first));
     last = first;
     cost[number] = UINT64_MAX;
-    for (int i = 0; i < READINGS; i++) {
+    for (long i = repeats(READINGS); i > 0; i--) {
         const uint64_t begun = ticks();
         const int code = td_read(td, &now);
         const uint64_t took = ticks() - begun;
