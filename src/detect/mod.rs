@@ -227,12 +227,12 @@ fn config_of_arm64(text: &str) -> Option<u64> {
 fn config(text: &str) -> Option<u64> {
     first_line(text).split(',').try_fold(0, |config, term| {
         let (name, value) = term.split_once('=')?;
-        let format = match name {
-            "event" => "config:0-7",
-            "umask" => "config:8-15",
-            _ => return None,
-        };
-        Some(config | TermFormat::parse(format)?.place(whole(value)?)?)
+        let value = u64::from(u8::try_from(whole(value)?).ok()?);
+        match name {
+            "event" => Some(config | value),
+            "umask" => Some(config | value << 8),
+            _ => None,
+        }
     })
 }
 

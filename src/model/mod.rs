@@ -24,7 +24,7 @@ pub(crate) use place::{
     move_parts, moved, sources_of_level_1, sums, tree_of,
 };
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 use tree::{NodeRow, Tree};
 
 /// One row: CPUs that count alike.
@@ -202,10 +202,23 @@ fn rows() -> impl Iterator<Item = &'static Model> {
     TABLE.iter().copied().flatten()
 }
 
-/// The row of a CPU, with its place.
-pub(crate) fn of_cpu(cpu: &Identity) -> Option<(u32, &'static Model)> {
-    let own = places(cpu).filter(|(_, row)| row.variant == Variant::Own && cpu.stepping < row.before);
-    own.min_by_key(|(_, row)| row.before)
+/// A row, with its place.
+type PlacedRow = (u32, &'static Model);
+
+/// The row of a CPU, with its place. Each td_open asks for it several times, of one CPU: the first one's is remembered. (Whoever finds
+/// the lock held looks: in a forked child that is for ever.)
+pub(crate) fn of_cpu(cpu: &Identity) -> Option<PlacedRow> {
+    static FIRST: Mutex<Option<(Identity, Option<PlacedRow>)>> = Mutex::new(None);
+    let found = || {
+        let own = places(cpu).filter(|(_, row)| row.variant == Variant::Own && cpu.stepping < row.before);
+        own.min_by_key(|(_, row)| row.before)
+    };
+    let Ok(mut first) = FIRST.try_lock() else { return found() };
+    match &*first {
+        Some((other, row)) if other == cpu => *row,
+        Some(_) => found(),
+        None => first.insert((cpu.clone(), found())).1,
+    }
 }
 
 /// The rows of a CPU's vendor, family and model, with their places.
@@ -218,7 +231,7 @@ fn places(cpu: &Identity) -> impl Iterator<Item = (u32, &'static Model)> {
 }
 
 /// The row of a hybrid CPU's E-cores, with its place.
-pub(crate) fn of_e_cores(cpu: &Identity) -> Option<(u32, &'static Model)> {
+pub(crate) fn of_e_cores(cpu: &Identity) -> Option<PlacedRow> {
     places(cpu).find(|(_, row)| row.variant == Variant::ECores)
 }
 
@@ -230,17 +243,17 @@ pub(crate) fn of_hybrid(cpu: &Identity) -> Option<(u32, &'static Model, &'static
 }
 
 /// The row of a CPU, or of its P-cores, in another variant.
-pub(crate) fn variant_of(cpu: &Identity, variant: Variant) -> Option<(u32, &'static Model)> {
+pub(crate) fn variant_of(cpu: &Identity, variant: Variant) -> Option<PlacedRow> {
     another(of_cpu(cpu)?.1, variant)
 }
 
 /// The row of the same core in another variant, with its place.
-pub(crate) fn another(row: &Model, variant: Variant) -> Option<(u32, &'static Model)> {
+pub(crate) fn another(row: &Model, variant: Variant) -> Option<PlacedRow> {
     (0..).zip(rows()).find(|(_, other)| other.variant == variant && other.base == row.base)
 }
 
 /// The row of the CPU, or of its P-cores, by general-purpose counters, with its place.
-pub(crate) fn by_counters(cpu: &Identity) -> Option<(u32, &'static Model)> {
+pub(crate) fn by_counters(cpu: &Identity) -> Option<PlacedRow> {
     let own = of_cpu(cpu).filter(|(_, row)| matches!(row.counting, Counting::Counters(_)));
     own.or_else(|| variant_of(cpu, Variant::Counters))
 }
@@ -265,7 +278,7 @@ fn subtrees(row: &Model) -> impl Iterator<Item = &'static Model> {
 
 /// The row of the same core that counts the deeper levels of this node: of this node alone, or else the only one that tells any of them, if
 /// that tells each child of the node.
-pub(crate) fn with_subtree(row: &Model, node: u32) -> Option<(u32, &'static Model)> {
+pub(crate) fn with_subtree(row: &Model, node: u32) -> Option<PlacedRow> {
     if node == metrics::TD_NODE_NONE {
         return None;
     }
@@ -422,7 +435,7 @@ const fn tree_of_row(row: &Model) -> Option<&'static Tree> {
 }
 
 /// The row of the core of this name, which can be counted, with its place.
-pub(crate) fn named(core: &str) -> Option<(u32, &'static Model)> {
+pub(crate) fn named(core: &str) -> Option<PlacedRow> {
     let place = of_core(core)?.into();
     Some((place, at(place)?))
 }
