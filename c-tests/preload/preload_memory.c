@@ -167,7 +167,7 @@ int main(int argc, char **argv)
         const char *out = said("out");
         CHECK(without == 7 << 8 && !strcmp(out, "done\n"));
         long all = 0;
-        for (long n = 0; n <= all; n++) {
+        for (long n = 0; n <= all; n += n > 0 && in_gate() ? 2 : 1) {
             for (int after = REAL ? n > 0 : 0; after < 2; after++) {
                 char failing[30];
                 const long none = 0;
