@@ -2,6 +2,9 @@
 //! that TOPDOWN_TEXTS names, if it is set. Gives the shared library its SONAME, and keeps it loaded: threads point the kernel to its
 //! restartable sequences. `abi/cc` adds the symbol versions.
 
+#[path = "src/cpu/deep.rs"]
+#[allow(dead_code)]
+mod deep;
 #[path = "src/cpu/expression.rs"]
 mod expression;
 #[path = "src/cpu/groups.rs"]
@@ -12,17 +15,23 @@ mod names;
 mod tables;
 #[path = "src/cpu/text.rs"]
 mod text;
+#[path = "src/cpu/words.rs"]
+mod words;
 
+use deep::DeepText;
 use groups::CounterGroups;
 use names::NodeName;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 use tables::GroupedText;
-use text::{CpuText, Fault};
+use text::CpuText;
+use words::Fault;
 
 const TEXTS: &str = "cpus";
 const MORE_TEXTS: &str = "TOPDOWN_TEXTS";
 const NODES: &str = "nodes.list";
+/// Of trees of deeper levels.
+const DEEP: &str = "deep";
 
 fn main() {
     for changed in ["build.rs", "build", "abi", "src/cpu", TEXTS] {
@@ -56,10 +65,38 @@ fn main() {
             panic!("{}: {} has a core of this name, or for one of its CPUs", file.display(), other.display());
         }
     }
+    let deep = deep_texts(&nodes);
     let cores: Vec<GroupedText> = cores.into_iter().map(|(_, read)| read).collect();
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap());
     fs::write(out.join("cpus.rs"), tables::tables(&cores)).unwrap();
     fs::write(out.join("metrics.rs"), tables::metrics(&nodes)).unwrap();
+    let mut table = String::from("const TEXTS: &[(&str, &[u8])] = &[\n");
+    for (name, text) in deep {
+        fs::write(out.join(format!("{name}.deep")), miniz_oxide::deflate::compress_to_vec(&text, 9)).unwrap();
+        table += &format!("({name:?}, include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{name}.deep\"))),\n");
+    }
+    fs::write(out.join("deep.rs"), table + "];\n").unwrap();
+}
+
+/// The texts of deeper trees, by their names, without what is for people alone.
+fn deep_texts(nodes: &[NodeName]) -> Vec<(String, Vec<u8>)> {
+    let entries = fs::read_dir(Path::new(TEXTS).join(DEEP)).unwrap_or_else(|error| panic!("{DEEP}: {error}"));
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
+    paths.sort();
+    let text = |path: PathBuf| {
+        let text = read(&path, DeepText::read);
+        let is_listed = |name: &str| nodes.iter().any(|node| node.name == name);
+        if let Some(node) = text.nodes.iter().find(|node| !is_listed(&node.name)) {
+            panic!("{}: the node {} is not in {NODES}", path.display(), node.name);
+        }
+        let all = fs::read_to_string(&path).unwrap();
+        let lines = all.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+        let words = lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ") + "\n");
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        (name, words.collect::<String>().into_bytes())
+    };
+    paths.into_iter().map(text).collect()
 }
 
 /// What is wrong with a file ends the build.

@@ -46,10 +46,18 @@ pub fn metrics(nodes: &[NodeName]) -> String {
         format!(
             "/// See `cpus/nodes.list`.\n#[allow(dead_code)]\npub(crate) const {}: Metric = Metric {{ id: {id}, name: c\"tma_{name}\", \
              short: {short:?}, verdict: {verdict:?} }};\n",
-            name.to_uppercase()
+            constant_of(name)
         )
     };
-    nodes.iter().map(constant).collect()
+    let own_names: String = nodes.iter().map(constant).collect();
+    let all = list(nodes.iter().map(|node| constant_of(&node.name)));
+    format!("{own_names}/// All of them.\npub(crate) static ALL: &[Metric] = &[{all}];\n")
+}
+
+/// The constant of a node.
+fn constant_of(name: &str) -> String {
+    let upper = name.to_uppercase();
+    if upper.starts_with(|c: char| c.is_ascii_digit()) { format!("N_{upper}") } else { upper }
 }
 
 /// Each kind of E-core, with the P-cores beside it.
@@ -407,23 +415,25 @@ fn operand(text: &CpuText, group: &CounterGroup, expression: &Expression) -> Str
                 Operator::By => "Quotient",
                 Operator::Min => "Least",
                 Operator::Max => "Greatest",
+                Operator::Less | Operator::NotLess => unreachable!("no text of a core has conditions"),
             };
             let [a, b] = &**operands;
             format!("&Expr::{operator}({}, {})", operand(text, group, a), operand(text, group, b))
         }
+        Expression::If(_) => unreachable!("no text of a core has conditions"),
     }
 }
 
 fn event(event: &CpuEvent, never: bool) -> String {
     let CpuEvent { name, config, may_be_silent, counter, .. } = event;
     format!(
-        "Event {{ name: {name:?}, config: {config:#x}, counter: {counter:?}, may_be_silent: {}, never: {never} }}",
+        "Event {{ counter: {counter:?}, may_be_silent: {}, never: {never}, ..Event::new({name:?}, {config:#x}) }}",
         *may_be_silent || never
     )
 }
 
 fn metric(node: &str) -> String {
-    format!("metrics::{}", node.to_uppercase())
+    format!("metrics::{}", constant_of(node))
 }
 
 fn list(items: impl Iterator<Item = String>) -> String {

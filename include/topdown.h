@@ -317,8 +317,9 @@ struct td_node {
 #define TD_NODE_BACKEND_CORE_BOUND 62   /**< tma_backend_core_bound */
 
 /* Values of td_node.unit: */
-#define TD_UNIT_SLOTS 1   /**< A share of the pipeline slots. */
-#define TD_UNIT_CLOCKS 2  /**< A share of the core's cycles. */
+#define TD_UNIT_SLOTS 1       /**< A share of the pipeline slots. */
+#define TD_UNIT_CLOCKS 2      /**< A share of the core's cycles. */
+#define TD_UNIT_OPERATIONS 3  /**< A share of the operations that retired. */
 
 /** Every node that the CPU has, between two samples as in td_decode_l1. `nodes` receives the first `capacity` nodes,
  * parents before their children, as td_list_nodes; it may be NULL if `capacity` is 0. `count` receives the number of
@@ -433,8 +434,7 @@ int td_simulate_mix(td_t *td, const struct td_mix *mix);
 /** As td_open, of the simulated PMU of a chosen core, to try a program as on other CPUs. `core` is a name that `topdown
  * list` prints, as in td_info.core, or "made-up core": general counters and a tree of three levels, the last in
  * cycles. TD_FLAG_SIMULATE need not be set. td_simulate_counters sets what a core with general counters counts,
- * td_simulate_mix what any other does. Returns as td_open; -EINVAL also if no core has the name (td_last_error has
- * all). */
+ * td_simulate_mix what any other does. Returns as td_open; -EINVAL also if no core has it (td_last_error has all). */
 int td_simulate(td_t **out, const struct td_options *options, const char *core);
 
 /** Sets how much each general counter of a handle's simulated PMU counts per cycle of the time-stamp counter from now

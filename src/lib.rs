@@ -8,7 +8,6 @@ pub(crate) use topdown_seam as sys;
 mod error;
 mod options;
 
-#[cfg(test)]
 mod cpu;
 pub(crate) mod model;
 
@@ -60,7 +59,7 @@ pub use model::metrics::{
     TD_NODE_FRONTEND_MEM_BOUND, TD_NODE_HEAVY_OPERATIONS, TD_NODE_IFETCH_BANDWIDTH, TD_NODE_IFETCH_LATENCY,
     TD_NODE_LIGHT_OPERATIONS, TD_NODE_MACHINE_CLEARS, TD_NODE_MEMORY_BOUND, TD_NODE_MICROCODE, TD_NODE_NONE,
     TD_NODE_PIPELINE_RESTARTS, TD_NODE_RESOURCE_BOUND, TD_NODE_RETIRING, TD_NODE_SMT_CONTENTION,
-    TD_UNIT_CLOCKS, TD_UNIT_SLOTS,
+    TD_UNIT_CLOCKS, TD_UNIT_OPERATIONS, TD_UNIT_SLOTS,
 };
 /// The name of a core that can be simulated, for [`Options::core`]: those that `Info::core` tells, and "made-up core", with plain
 /// counters and a tree of three levels.
@@ -89,8 +88,9 @@ pub fn metric(id: u32) -> Option<Metric> {
 }
 
 pub use model::{
-    Core, NoDeeper, core_as_published, core_of_subtree, cores, deepest_level, fingerprint, groups_of_level,
-    is_bounded, metric_of_name, not_measured, subtree_of_name, subtrees_of_level,
+    Core, DeepGroup, DeepTree, NoDeeper, core_as_published, core_of_subtree, cores, deep_tree, deepest_level,
+    fingerprint, groups_of_level, is_bounded, metric_of_name, not_measured, subtree_of_name,
+    subtrees_of_level,
 };
 pub use options::{CoreKind, Corrections, OptionNames, Options, SourceKind, Target, name_options};
 pub use probe::{Finding, Survey, Verdict, probe};

@@ -103,6 +103,8 @@ pub struct Options {
     /// On cores whose counters cannot hold all of a level: the node whose children are counted beside level 1; TD_NODE_NONE for
     /// none.
     pub subtree: u32,
+    /// Which group of the CPU's tree of deeper levels ([`deep_tree`](crate::deep_tree)) is counted, by general-purpose counters; 0: none.
+    pub group: u32,
     /// Count kernel mode too.
     pub kernel: bool,
     /// Count threads and processes that the target starts, too. They are read by read(2).
@@ -143,6 +145,12 @@ pub struct Options {
 }
 
 impl Options {
+    /// Whether a part of the tree is counted, and not whole levels.
+    #[must_use]
+    pub fn of_part(&self) -> bool {
+        self.subtree != 0 || self.group != 0
+    }
+
     /// Whether the E-cores of a hybrid CPU alone are measured.
     #[must_use]
     pub fn of_e_cores(&self) -> bool {

@@ -10,18 +10,18 @@ use crate::sys::random::Random;
 pub struct Rotation {
     groups: u32,
     /// Those that have yet to come in this round, a bit for each.
-    to_come: u32,
+    to_come: u64,
     random: Random,
 }
 
 /// No level takes more groups.
-const MOST_GROUPS: usize = 32;
+const MOST_GROUPS: usize = 64;
 
 impl Rotation {
     /// Of so many groups, of which the first that `choose` gives is any.
     ///
     /// # Panics
-    /// There are more than 32.
+    /// There are more than 64.
     #[must_use]
     pub fn new(groups: usize, seed: u64) -> Rotation {
         assert!(groups <= MOST_GROUPS);
@@ -35,16 +35,23 @@ impl Rotation {
 
     /// Whose turn is next.
     pub fn choose(&mut self) -> usize {
-        if self.to_come == 0 {
-            self.to_come = u32::MAX.checked_shr(u32::BITS - self.groups).unwrap_or(0);
+        self.choose_of(u64::MAX)
+    }
+
+    /// The same, of those with a bit in `among`; of all, if none has one.
+    pub fn choose_of(&mut self, among: u64) -> usize {
+        let all = u64::MAX.checked_shr(u64::BITS - self.groups).unwrap_or(0);
+        let among = if among & all == 0 { all } else { among & all };
+        if self.to_come & among == 0 {
+            self.to_come = among;
         }
-        let mut before = self.random.below(self.to_come.count_ones().into());
-        let mut rest = self.to_come;
+        let mut rest = self.to_come & among;
+        let mut before = self.random.below(rest.count_ones().into());
         while before > 0 {
             rest &= rest - 1;
             before -= 1;
         }
-        let next = rest.trailing_zeros() % u32::BITS;
+        let next = rest.trailing_zeros() % u64::BITS;
         self.to_come &= !(1 << next);
         next as usize
     }
@@ -85,6 +92,21 @@ mod tests {
             round.sort_unstable();
             assert_eq!(round, [0, 1, 2]);
         }
+    }
+
+    #[test]
+    fn of_some_groups_each_has_a_turn_and_the_others_none() {
+        let mut rotation = Rotation::new(40, 3);
+        let some = 1 << 2 | 1 << 7 | 1 << 39;
+        for _ in 0..50 {
+            let mut round: Vec<usize> = (0..3).map(|_| rotation.choose_of(some)).collect();
+            round.sort_unstable();
+            assert_eq!(round, [2, 7, 39]);
+        }
+        // (one that comes later is in the next round; of none at all, all are meant)
+        let later: Vec<usize> = (0..8).map(|_| rotation.choose_of(some | 1)).collect();
+        assert!(later.contains(&0) && later.iter().all(|group| [0, 2, 7, 39].contains(group)), "{later:?}");
+        assert!(rotation.choose_of(0) < 40 && rotation.choose_of(1 << 50) < 40);
     }
 
     #[test]

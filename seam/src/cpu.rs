@@ -146,6 +146,41 @@ pub fn fill_by_microcode(bytes: &mut [u8], with: u8) {
     bytes.fill(with);
 }
 
+/// General-purpose counters of a thread, as CPUID tells (leaf 0xa); None: it does not.
+#[must_use]
+pub fn general_counters() -> Option<usize> {
+    #[cfg(target_arch = "x86_64")]
+    if cpuid(0, 0).eax >= 0xa {
+        let eax = cpuid(0xa, 0).eax;
+        return Some((eax >> 8 & 0xff) as usize).filter(|counters| eax & 0xff > 0 && *counters > 0);
+    }
+    None
+}
+
+/// Cycles per nanosecond of the time-stamp counter, as CPUID tells (leaf 0x15), or else the CPU's name, as perf has it
+/// (tools/perf/arch/x86/util/tsc.c); None: neither does.
+#[must_use]
+pub fn tsc_ghz() -> Option<f64> {
+    #[cfg(target_arch = "x86_64")]
+    if cpuid(0, 0).eax >= 0x15 {
+        let of = cpuid(0x15, 0);
+        if of.eax > 0 && of.ebx > 0 && of.ecx > 0 {
+            return Some(f64::from(of.ecx) * f64::from(of.ebx) / f64::from(of.eax) / 1e9);
+        }
+    }
+    ghz_of_name(&identify().name)
+}
+
+/// "Some CPU @ 2.40GHz".
+fn ghz_of_name(name: &str) -> Option<f64> {
+    let (_, rate) = name.rsplit_once("@ ")?;
+    let (number, each) = match rate.strip_suffix("GHz") {
+        Some(number) => (number, 1.0),
+        None => (rate.strip_suffix("MHz")?, 1000.0),
+    };
+    number.trim().parse::<f64>().ok().map(|number| number / each)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,5 +252,14 @@ mod tests {
             [cpu.family, cpu.model, cpu.stepping],
             [number("cpu family"), number("model"), number("stepping")]
         );
+    }
+
+    #[test]
+    fn a_name_may_have_the_rate() {
+        assert_eq!(ghz_of_name("Intel(R) Xeon(R) Platinum 8260 CPU @ 2.40GHz"), Some(2.4));
+        assert_eq!(ghz_of_name("Some CPU @ 800MHz"), Some(0.8));
+        for name in ["", "Some CPU", "Some CPU @ fast", "Some CPU @ GHz"] {
+            assert_eq!(ghz_of_name(name), None, "{name}");
+        }
     }
 }

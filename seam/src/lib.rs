@@ -31,6 +31,7 @@ mod helper_thread;
 pub mod identity;
 pub mod kept;
 mod lasting;
+pub mod late;
 mod linux;
 pub mod memory;
 #[cfg(target_arch = "aarch64")]

@@ -215,6 +215,7 @@ fn interpret(options: &COptions) -> Result<Options> {
         target,
         level: options.level,
         subtree: options.subtree,
+        group: 0,
         kernel: options.flags & TD_FLAG_KERNEL != 0,
         inherit: options.flags & TD_FLAG_INHERIT != 0,
         on_exec: false,

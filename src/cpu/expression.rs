@@ -1,5 +1,5 @@
 //! Arithmetic over events and nodes, as the texts of cores have it, in perf's syntax: `+ - * /`, brackets, `min(a, b)`, `max(a, b)`,
-//! numbers and names. A minus has spaces around it, since names may contain one.
+//! numbers and names; in trees of deeper levels also `a if b < c else d`. A minus has spaces around it, since names may contain one.
 
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
@@ -8,6 +8,8 @@ pub enum Expression {
     /// An event, a node, `slots`, or `width`.
     Name(String),
     Of(Operator, Box<[Expression; 2]>),
+    /// The second where the first is not 0, else the third.
+    If(Box<[Expression; 3]>),
 }
 
 /// What is done with two values.
@@ -19,6 +21,10 @@ pub enum Operator {
     By,
     Min,
     Max,
+    /// 1 where the first is less, else 0.
+    Less,
+    /// 0 there, else 1.
+    NotLess,
 }
 
 /// No expression is longer, in words and signs.
@@ -34,7 +40,7 @@ impl Expression {
     pub fn read(text: &str) -> Result<Expression, String> {
         let words = words(text)?;
         let mut reader = ExpressionParser { words: &words, brackets: 0 };
-        let expression = reader.sum()?;
+        let expression = reader.choice()?;
         match reader.words {
             [] => Ok(expression),
             [word, ..] => Err(format!("'{word}' follows the end of the expression")),
@@ -42,6 +48,7 @@ impl Expression {
     }
 
     /// Whether it is this name alone.
+    #[allow(dead_code)] // (the library itself reads deeper trees alone)
     pub fn is_name(&self, name: &str) -> bool {
         matches!(self, Expression::Name(own) if own == name)
     }
@@ -52,6 +59,20 @@ impl Expression {
             Expression::Number(_) => Vec::new(),
             Expression::Name(name) => vec![name],
             Expression::Of(_, operands) => operands.iter().flat_map(Expression::names).collect(),
+            Expression::If(operands) => operands.iter().flat_map(Expression::names).collect(),
+        }
+    }
+
+    /// Whether something in it depends on which of two is less, or is 0.
+    #[allow(dead_code)] // (the same)
+    pub fn has_choice(&self) -> bool {
+        match self {
+            Expression::Number(_) | Expression::Name(_) => false,
+            Expression::Of(operator, operands) => {
+                matches!(operator, Operator::Less | Operator::NotLess)
+                    || operands.iter().any(Expression::has_choice)
+            }
+            Expression::If(_) => true,
         }
     }
 }
@@ -62,9 +83,10 @@ fn words(text: &str) -> Result<Vec<&str>, String> {
     for part in text.split_whitespace() {
         let mut rest = part;
         while !rest.is_empty() {
-            let is_sign = |c: char| "+*/(),".contains(c);
+            let is_sign = |c: char| "+*/(),<>".contains(c);
             let length = match rest.find(is_sign) {
                 _ if rest == "-" => 1,
+                Some(0) if rest.starts_with("<=") || rest.starts_with(">=") => 2,
                 Some(0) => 1,
                 Some(place) => place,
                 None => rest.len(),
@@ -113,6 +135,33 @@ impl<'t> ExpressionParser<'t> {
         Ok(all)
     }
 
+    fn choice(&mut self) -> Result<Expression, String> {
+        let first = self.comparison()?;
+        if self.words.first() != Some(&"if") {
+            return Ok(first);
+        }
+        self.next()?;
+        let condition = self.comparison()?;
+        self.expect("else")?;
+        self.deeper(|reader| Ok(Expression::If(Box::new([condition, first, reader.choice()?]))))
+    }
+
+    fn comparison(&mut self) -> Result<Expression, String> {
+        let first = self.sum()?;
+        let Some(&sign) = self.words.first().filter(|word| ["<", ">", "<=", ">="].contains(word)) else {
+            return Ok(first);
+        };
+        self.next()?;
+        let second = self.sum()?;
+        let (operator, operands) = match sign {
+            "<" => (Operator::Less, [first, second]),
+            ">" => (Operator::Less, [second, first]),
+            ">=" => (Operator::NotLess, [first, second]),
+            _ => (Operator::NotLess, [second, first]),
+        };
+        Ok(Expression::Of(operator, Box::new(operands)))
+    }
+
     fn sum(&mut self) -> Result<Expression, String> {
         self.chain(Self::product, [("+", Operator::Plus), ("-", Operator::Minus)])
     }
@@ -124,14 +173,14 @@ impl<'t> ExpressionParser<'t> {
     fn operand(&mut self) -> Result<Expression, String> {
         let word = self.next()?;
         match word {
-            "(" => self.within_brackets(Self::sum),
+            "(" => self.within_brackets(Self::choice),
             "min" | "max" if self.words.first() == Some(&"(") => {
                 self.next()?;
                 let operator = if word == "min" { Operator::Min } else { Operator::Max };
                 self.within_brackets(|reader| {
-                    let first = reader.sum()?;
+                    let first = reader.choice()?;
                     reader.expect(",")?;
-                    Ok(Expression::Of(operator, Box::new([first, reader.sum()?])))
+                    Ok(Expression::Of(operator, Box::new([first, reader.choice()?])))
                 })
             }
             _ if word.starts_with(|c: char| c.is_ascii_digit()) => {
@@ -149,12 +198,23 @@ impl<'t> ExpressionParser<'t> {
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<Expression, String>,
     ) -> Result<Expression, String> {
+        self.deeper(|reader| {
+            let within = read(reader)?;
+            reader.expect(")")?;
+            Ok(within)
+        })
+    }
+
+    /// What is read one level deeper.
+    fn deeper(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<Expression, String>,
+    ) -> Result<Expression, String> {
         self.brackets += 1;
         if self.brackets > MOST_BRACKETS {
             return Err(format!("there are more than {MOST_BRACKETS} brackets in one another"));
         }
         let within = read(self)?;
-        self.expect(")")?;
         self.brackets -= 1;
         Ok(within)
     }

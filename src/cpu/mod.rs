@@ -1,9 +1,15 @@
-//! Cores as texts (`cpus/*.txt`), of which the build makes tables (`build/tables.rs`). Here they are checked.
+//! Cores as texts (`cpus/*.txt`, `cpus/deep/*.txt`). The build makes tables of the former (`build/tables.rs`), which are checked here; the
+//! latter are read where somebody wants what is below the levels of those.
 
-mod expression;
+pub(crate) mod deep;
+pub(crate) mod expression;
+#[cfg(test)]
 mod groups;
+#[cfg(test)]
 mod names;
+#[cfg(test)]
 mod text;
+pub(crate) mod words;
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! What nodes are called and mean (`cpus/nodes.list`): a line has its number, its name, a word or two, and the sentence that names it as the
 //! bottleneck.
 
-use super::text::Fault;
+use super::words::Fault;
 
 /// A node, in whichever tree it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ fn node(line: &str, names: &[NodeName]) -> Result<NodeName, String> {
     };
     let id = id.parse().ok().filter(|id| *id > 0).ok_or_else(|| format!("'{id}' is no number from 1 on"))?;
     let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    if name.is_empty() || !name.chars().all(is_name) || name.starts_with(|c: char| c.is_ascii_digit()) {
+    if name.is_empty() || !name.chars().all(is_name) {
         return Err(format!("'{name}' is no name of a metric"));
     }
     if short.is_empty() {

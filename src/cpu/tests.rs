@@ -1,5 +1,6 @@
 //! Each text is read, each of its groups fits, and what is wrong is said with its line.
 
+use super::deep::{DeepEvent, DeepText, DeepUnit};
 use super::expression::{Expression, Operator};
 use super::groups::{CounterGroup, CounterGroups, GroupFormula};
 use super::names::{self, NodeName};
@@ -15,6 +16,105 @@ fn texts() -> Vec<(String, CpuText)> {
         (path.file_name().unwrap().to_string_lossy().into_owned(), text.unwrap())
     };
     paths.filter(is_text).map(read).collect()
+}
+
+/// Each text of a tree of deeper levels.
+fn deep_texts() -> Vec<DeepText> {
+    let entries = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/cpus/deep")).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let is_text = |path: &std::path::PathBuf| path.extension().is_some_and(|extension| extension == "txt");
+    paths
+        .filter(is_text)
+        .map(|path| DeepText::read(&std::fs::read_to_string(path).unwrap()).unwrap())
+        .collect()
+}
+
+/// In the texts of deeper trees each name is an event, a figure, a node or a known word; each flagged node is below one that is.
+#[test]
+fn names_of_deeper_trees_are_there_and_thresholds_nest() {
+    let texts = deep_texts();
+    assert_eq!(texts.len(), 13);
+    for text in &texts {
+        let values = text.nodes.iter().filter_map(|node| node.value.as_ref());
+        for name in values.chain(text.figures.iter().map(|(_, value)| value)).flat_map(Expression::names) {
+            let is_word = ["smt_on", "tsc_ghz", "TOPDOWN.SLOTS:PERF_METRICS"].contains(&name);
+            let is_latency = name.ends_with(":RETIRE_LATENCY");
+            let is_there =
+                text.event(name).is_some() || text.figure(name).is_some() || text.node_of(name).is_some();
+            assert!(is_word || is_latency || is_there, "{} {name}", text.version);
+        }
+        let is_taken = |event: &DeepEvent| {
+            let values = text.nodes.iter().filter_map(|node| node.value.as_ref());
+            values
+                .chain(text.figures.iter().map(|(_, value)| value))
+                .any(|value| value.names().contains(&&event.name[..]))
+        };
+        assert!(text.events.iter().all(is_taken), "{}", text.version);
+        for node in text.nodes.iter().filter(|node| node.above.is_some() && node.level > 1) {
+            let parent = node.parent.as_ref().and_then(|parent| text.node_of(parent)).unwrap();
+            assert!(parent.above.is_some() && parent.level + 1 == node.level, "{}", node.name);
+        }
+        assert!(text.nodes.iter().filter(|node| node.level == 3).count() > 20);
+    }
+    let of = |model, stepping| {
+        let has = |text: &&DeepText| text.is_of("GenuineIntel", 6, model, stepping);
+        texts.iter().filter(has).map(|text| text.from).collect::<Vec<_>>()
+    };
+    // (a later stepping of a model may have a tree of its own)
+    assert_eq!((of(0x8f, 8).len(), of(0x55, 4), of(0x55, 7).len(), of(0x1, 0).len()), (1, vec![0], 2, 0));
+}
+
+#[test]
+fn a_fault_of_a_deeper_tree_has_its_line() {
+    const GOOD: &str = "tma 5.2, of today\ncpu GenuineIntel 6 0x8f\nevent A 0x1c2 counters 0,1 extra 0x7\nfigure f = A / 2\n\
+        node top = told, of slots, above 20\nnode top > part = f / A if A < 3 else f, of cycles estimated, above 5, sample B C\n";
+    let text = DeepText::read(GOOD).unwrap();
+    let part = text.node_of("part").unwrap();
+    assert_eq!(
+        (part.level, part.unit, part.is_estimated, part.above),
+        (2, DeepUnit::Cycles, true, Some(0.05))
+    );
+    assert_eq!(
+        (&part.samples[..], text.events[0].counters, text.events[0].config1),
+        (&["B".to_string(), "C".into()][..], 3, 7)
+    );
+    for (line, what) in [
+        ("event A 0x2c2", "is there already"),
+        ("event B 0x2c2 counters 99", "no core has a counter 99"),
+        ("event B 0x2c2 fast", "'fast' is no property"),
+        ("event B 0x2c2 extra", "'extra' of nothing"),
+        ("event B", "is no line"),
+        ("figure g", "has no '='"),
+        ("figure g = g + 1", "follows from itself"),
+        ("node top > part = A, of slots", "is there already"),
+        ("node none > b = A, of slots", "there is no node none above b"),
+        ("node top > b = A", "no ', of ...'"),
+        ("node top > b = A, of dreams", "'dreams' is nothing"),
+        ("node top > b = A, of slots, above 120", "'120' is no percentage"),
+        ("node top > b = A +, of slots", "ends too early"),
+        ("node top > b = A if B, of slots", "ends too early"),
+        ("cpu GenuineIntel 6 x", "'x' is no number"),
+        ("words", "has nothing behind it"),
+    ] {
+        let fault = DeepText::read(&format!("{GOOD}{line}\n")).unwrap_err();
+        assert!(fault.what.contains(what) && fault.line == 7, "{line}: {fault:?}");
+    }
+    assert_eq!(DeepText::read("tma 1\n").unwrap_err().line, 0);
+}
+
+#[test]
+fn conditions_compare_and_choose() {
+    use Operator::{Less, NotLess, Plus};
+    let choice =
+        Expression::If(Box::new([of(Less, name("b"), name("c")), of(Plus, name("a"), name("b")), name("d")]));
+    assert_eq!(Expression::read("a + b if b < c else d"), Ok(choice.clone()));
+    assert_eq!(Expression::read("(a + b) if (c>b) else d"), Ok(choice.clone()));
+    assert!(choice.has_choice() && !name("a").has_choice());
+    let not_less = of(NotLess, name("b"), Expression::Number(0.0));
+    assert_eq!(Expression::read("b >= 0"), Ok(not_less.clone()));
+    assert_eq!(Expression::read("0 <= b"), Ok(not_less));
+    let core = CpuText::read(&format!("{MADE_UP}node first > n2 = a if a < 3 else a\n")).unwrap_err();
+    assert!(core.what.contains("for trees of deeper levels"), "{core:?}");
 }
 
 fn name(name: &str) -> Expression {
@@ -368,9 +468,13 @@ fn faults_have_their_line() {
 fn each_node_has_a_number_and_a_name_of_its_own_and_is_in_a_text() {
     let (mut all, list) = (Vec::new(), include_str!("../../cpus/nodes.list"));
     names::read(list, &mut all).unwrap();
-    let texts = texts();
+    let (texts, deep) = (texts(), deep_texts());
     for NodeName { name, .. } in &all {
-        assert!(texts.iter().any(|(_, text)| text.node_of(name).is_some()), "{name}");
+        let is_in_text = texts.iter().any(|(_, text)| text.node_of(name).is_some());
+        assert!(is_in_text || deep.iter().any(|text| text.node_of(name).is_some()), "{name}");
+    }
+    for node in deep.iter().flat_map(|text| &text.nodes) {
+        assert!(all.iter().any(|listed| listed.name == node.name), "{}", node.name);
     }
     for (_, text) in &texts {
         let is_listed = |node: &NodeText| all.iter().any(|listed| listed.name == node.name);
@@ -380,14 +484,14 @@ fn each_node_has_a_number_and_a_name_of_its_own_and_is_in_a_text() {
         let fault = names::read(&format!("{list}{line}\n"), &mut Vec::new()).unwrap_err();
         assert!(fault.line == list.lines().count() + 1 && fault.what.contains(what), "{line}: {fault:?}");
     };
-    refused("99 | retiring | again | ", "retiring has the number or the name already");
+    refused("999 | retiring | again | ", "retiring has the number or the name already");
     refused("1 | another | again | ", "retiring has the number or the name already");
     refused("0 | another | again | ", "'0' is no number from 1 on");
-    refused("99 | Another | again | ", "'Another' is no name of a metric");
-    refused("99 | 9th | again | ", "'9th' is no name");
-    refused("99 | another | | ", "another has no short name");
-    refused("99 | another | again | of all slots", "no place for its share");
-    refused("99 | another | again", "has 3 fields, and not four");
+    refused("999 | Another | again | ", "'Another' is no name of a metric");
+    refused("999 | 9-th | again | ", "'9-th' is no name");
+    refused("999 | another | | ", "another has no short name");
+    refused("999 | another | again | of all slots", "no place for its share");
+    refused("999 | another | again", "has 3 fields, and not four");
 }
 
 #[test]

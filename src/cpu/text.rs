@@ -2,6 +2,8 @@
 //! lines.
 
 use super::expression::{Expression, Operator};
+pub use super::words::Fault;
+use super::words::{number, small, without};
 
 /// No core has more.
 const MOST_MODELS: usize = 1000;
@@ -126,14 +128,6 @@ pub enum NodeValue {
     /// What its siblings leave of the parent; of a root, what the other roots leave of all slots.
     Rest,
     Expression(Expression),
-}
-
-/// What is wrong with a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// From 1 on; 0: in the whole.
-    pub line: usize,
-    pub what: String,
 }
 
 /// Names that no event and no node has.
@@ -275,6 +269,9 @@ impl CpuText {
             "rest" => NodeValue::Rest,
             _ => NodeValue::Expression(Expression::read(value)?),
         };
+        if matches!(&value, NodeValue::Expression(expression) if expression.has_choice()) {
+            return Err(format!("{name}: what depends on a condition is for trees of deeper levels"));
+        }
         if let NodeValue::Expression(expression) = &value {
             let is_known = |name: &&str| {
                 WORDS.contains(name) || self.event_of(name).is_some() || self.node_of(name).is_some()
@@ -464,26 +461,10 @@ fn uses(expression: &Expression, event: &str, bare: &mut bool, cycles: &mut bool
             }
         }
         Expression::Of(_, operands) => operands.iter().for_each(|one| uses(one, event, bare, cycles)),
+        Expression::If(operands) => operands.iter().for_each(|one| uses(one, event, bare, cycles)),
     }
-}
-
-/// A text without these last words, and whether it had them.
-fn without<'t>(text: &'t str, last: &str) -> (&'t str, bool) {
-    text.strip_suffix(last).map_or((text, false), |before| (before.trim(), true))
 }
 
 fn event(name: &str, config: &str) -> Result<CpuEvent, String> {
     Ok(CpuEvent { name: name.into(), config: number(config)?, ..CpuEvent::default() })
-}
-
-fn number(word: &str) -> Result<u64, String> {
-    let parsed = match word.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16),
-        None => word.parse(),
-    };
-    parsed.map_err(|_| format!("'{word}' is no number"))
-}
-
-fn small(word: &str) -> Result<u32, String> {
-    u32::try_from(number(word)?).map_err(|_| format!("{word} is too large"))
 }

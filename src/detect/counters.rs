@@ -65,6 +65,20 @@ pub(crate) fn subtree(kernel: &impl Kernel, cpu: &Identity, node: u32, level: u3
     all_of_it(by_row(kernel, cpu, row_of_subtree(row, node, level)?, level)?, level)
 }
 
+/// As `counters`, by a group of the CPU's tree of deeper levels.
+pub(crate) fn deep_group(kernel: &impl Kernel, cpu: &Identity, group: u32) -> Result<(Pmu, Plan)> {
+    all_of_it(by_row(kernel, cpu, row_of_deep_group(cpu, group)?, 0)?, 0)
+}
+
+/// The row of a group of the CPU's tree of deeper levels.
+pub(crate) fn row_of_deep_group(cpu: &Identity, group: u32) -> Result<(u32, &'static Model)> {
+    model::row_of_group(cpu, group).ok_or_else(|| {
+        Error::errno(libc::ENOTSUP, format!("{cpu} has no group {group} of deeper levels"))
+            .why("none is published, or it has fewer")
+            .remedy("name one of those that deep_tree() has")
+    })
+}
+
 /// The row of the same core that counts what is below this node, down to this level; 0: as deep as it goes.
 pub(crate) fn row_of_subtree(row: &Model, node: u32, level: u32) -> Result<(u32, &'static Model)> {
     let found = model::with_subtree(row, node).ok_or_else(|| no_subtree(row.core, Some(row)))?;

@@ -15,7 +15,9 @@ use crate::sys::format::TermFormat;
 use crate::sys::numbers::{contains, whole};
 pub(crate) use crate::sys::sysfs::DEVICES;
 use crate::sys::sysfs::first_line;
-pub(crate) use counters::{counters, row_of_subtree, runs_one_thread, subtree, ways, with_smt_off};
+pub(crate) use counters::{
+    counters, deep_group, row_of_deep_group, row_of_subtree, runs_one_thread, subtree, ways, with_smt_off,
+};
 pub(crate) use hybrid::{e_cores, hybrid};
 use std::borrow::Cow;
 use std::io;

@@ -104,6 +104,7 @@ impl<K: Kernel> PlainGroup<K> {
         attr.set_enable_on_exec(0);
         for event in &plan.members {
             attr.config = event.config;
+            attr.__bindgen_anon_3.config1 = event.config1;
             attr.set_exclude_user(event.never.into());
             attr.set_exclude_kernel((event.never || !options.kernel).into());
             events.push((event.name, attr));

@@ -51,8 +51,9 @@ pub(super) fn open<T>(
     events: &mut [(&str, perf_event_attr)],
     open: impl Fn(&[(&str, perf_event_attr)]) -> Result<T>,
 ) -> Result<(T, u64)> {
+    let asks = requests.iter().any(|request| *request != 0); // (where nothing is asked for, the word is the event's own)
     let mut with = |request: u64| {
-        events.iter_mut().for_each(|(_, attr)| attr.__bindgen_anon_3.config1 = request);
+        events.iter_mut().filter(|_| asks).for_each(|(_, attr)| attr.__bindgen_anon_3.config1 = request);
         open(events).map(|opened| (opened, request))
     };
     let (least, better) = requests.split_last().unwrap_or((&0, &[]));

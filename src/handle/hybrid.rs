@@ -8,7 +8,6 @@ use crate::detect::{self, Pmu};
 use crate::error::{Error, Result, TD_ENOTCOUNTING};
 use crate::group::{HybridGroup, PATIENCE, PlainGroup};
 use crate::model;
-use crate::model::metrics::TD_NODE_NONE;
 use crate::options::{CoreKind, Corrections, Options, SourceKind, Target, names};
 use crate::plan::Plan;
 use crate::source::plain::Plain;
@@ -26,7 +25,7 @@ pub(super) fn is_wanted(options: &Options, cpu: &Identity) -> bool {
         Target::TaskOn(..) | Target::Cpu(_) => return false,
     };
     // (of children that run at the same time on cores of both kinds, no two groups tell one time)
-    let whole = options.cores == CoreKind::Automatic && !options.inherit && options.subtree == TD_NODE_NONE;
+    let whole = options.cores == CoreKind::Automatic && !options.inherit && !options.of_part();
     // (bare sources are those of P-cores alone where there is something to correct)
     let published = match options.corrections {
         Corrections::Counted => true,

@@ -77,6 +77,7 @@ fn simulated(options: &Options) -> Result<(u32, &'static Model)> {
         core => model::named(core).ok_or_else(|| unknown_core(core))?,
     };
     match options.subtree {
+        TD_NODE_NONE if options.group != 0 => detect::row_of_deep_group(&cpu::identify(), options.group),
         TD_NODE_NONE => Ok((row, model)),
         node => detect::row_of_subtree(model, node, options.level),
     }
@@ -153,7 +154,7 @@ fn measure(options: &Options, handle: Handle) -> Result<Box<State>> {
 /// The only kind of core, or the one that the options tell; of a hybrid CPU else the P-cores. In the first way that succeeds.
 fn measure_one_kind(options: &Options, linux: Linux, cpu: Identity, handle: Handle) -> Result<Box<State>> {
     let mut registers = match options.source {
-        _ if options.of_e_cores() || options.subtree != TD_NODE_NONE => None,
+        _ if options.of_e_cores() || options.of_part() => None,
         SourceKind::Registers => Some(detect::pmu(&linux, &cpu)?),
         SourceKind::Counters => None,
         SourceKind::Automatic => registers(&linux, &cpu, options)?,
@@ -230,6 +231,9 @@ fn ways_of<'a>(
 ) -> Box<dyn ExactSizeIterator<Item = Result<(Pmu, Plan)>> + 'a> {
     if options.of_e_cores() {
         return Box::new(once(detect::e_cores(linux, cpu, options.subtree, level)));
+    }
+    if options.group != 0 {
+        return Box::new(once(detect::deep_group(linux, cpu, options.group)));
     }
     if options.subtree != TD_NODE_NONE {
         return Box::new(once(detect::subtree(linux, cpu, options.subtree, level)));
@@ -359,5 +363,27 @@ mod tests {
             assert_eq!(refused.code(), -libc::ENOTSUP);
             assert_eq!(open(core, crate::TD_NODE_IFETCH_LATENCY).is_ok(), core == "Skymont", "{core}");
         }
+    }
+
+    #[test]
+    fn a_group_is_simulated_by_its_name() {
+        let (_, groups) = model::deep::planned("lnl-p", &model::deep::DeepFacts::of_this_machine());
+        let name = format!("lnl-p, {}", groups[0].1[0].title());
+        let core = model::named(&name).unwrap().1.core;
+        let options = Options { simulate: true, core, ..Options::default() };
+        let td = TopDown::open(&options).unwrap();
+        assert_eq!(model::core_of_subtree(core), "Lion Cove");
+        assert_eq!(td.info().unwrap().core, core);
+        let mut sample = td.read().unwrap();
+        while sample.slots < 1_000_000 {
+            sample = td.read().unwrap();
+        }
+        let nodes = decode_tree(None, &sample).unwrap();
+        let measured = nodes.iter().filter(|node| node.measured == 1 && node.level > 1).count();
+        assert!(
+            measured >= groups[0].1.len()
+                && nodes.iter().filter(|node| node.level == 1).all(|node| node.measured == 1)
+        );
+        assert!(model::named("lnl-p, no such node").is_none() && model::named("no such table, x").is_none());
     }
 }

@@ -3,12 +3,14 @@
 //! version.
 //!
 //! The number follows from the core's name, the inputs and formulas of its tree, and the events in their order; not from its
-//! place in the table, nor from texts for people. It is computed at compile time.
+//! place in the table, nor from texts for people. It is computed at compile time, but of rows of deeper trees.
 #![forbid(unsafe_code)]
 
 use super::place::row_at;
 use super::tree::{Clocks, Expr, Formula, Input, NodeRow, Tree};
 use super::{Counting, Event, Leader, Model, Variant, of_core, texts, tree_of_row};
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// What the fields of a sample and a sum mean: one more whenever that changes.
 const MEANING: u64 = 1;
@@ -74,6 +76,8 @@ impl Hash {
             Expr::Quotient(a, b) => self.number(8).expr(a).expr(b),
             Expr::Least(a, b) => self.number(9).expr(a).expr(b),
             Expr::Greatest(a, b) => self.number(10).expr(a).expr(b),
+            Expr::Part(a, b) => self.number(11).expr(a).expr(b),
+            Expr::IfLess([a, b, c, d]) => self.number(12).expr(a).expr(b).expr(c).expr(d),
         }
     }
 
@@ -123,7 +127,8 @@ impl Hash {
     }
 
     const fn event(self, event: &Event) -> Hash {
-        self.text(event.name.as_bytes()).number(event.config).number(event.never as u64)
+        let hash = self.text(event.name.as_bytes()).number(event.config).number(event.never as u64);
+        if event.config1 == 0 { hash } else { hash.number(event.config1) }
     }
 
     const fn leader(self, leader: &Leader) -> Hash {
@@ -187,7 +192,11 @@ const fn are_equal(a: &[u8], b: &[u8]) -> bool {
 /// core that can be counted has the name.
 #[must_use]
 pub fn fingerprint(core: &str) -> Option<u64> {
-    Some(FINGERPRINTS[usize::from(of_core(core)?)])
+    let place = of_core(core)?;
+    match FINGERPRINTS[usize::from(place)] {
+        0 => Some(of_row(super::at(place.into())?)),
+        fingerprint => Some(fingerprint),
+    }
 }
 
 /// The bits of a mark.
@@ -197,7 +206,18 @@ pub(crate) const MARK: u32 = 0xf_ffff;
 /// counted.
 #[inline(always)]
 pub(crate) fn mark(place: u8) -> u32 {
-    MARKS[usize::from(place)]
+    MARKS[usize::from(place)].load(Relaxed)
+}
+
+/// Puts in the mark of a row that is no row of the table.
+pub(super) fn put(place: usize, row: &Model) {
+    MARKS[place].store(folded(of_row(row)), Relaxed);
+}
+
+/// Not 0.
+const fn folded(all: u64) -> u32 {
+    let folded = (all ^ all >> 20 ^ all >> 40) as u32 & MARK;
+    if folded == 0 { 1 } else { folded }
 }
 
 /// Of the row at each place; 0 where none is that can be counted.
@@ -212,12 +232,12 @@ static FINGERPRINTS: [u64; 256] = {
     all
 };
 
-static MARKS: [u32; 256] = {
-    let (mut marks, mut place) = ([0; 256], 0);
+static MARKS: [AtomicU32; 256] = {
+    let (mut marks, mut place) = ([const { AtomicU32::new(0) }; 256], 0);
     while place < marks.len() {
-        let all = FINGERPRINTS[place];
-        let folded = (all ^ all >> 20 ^ all >> 40) as u32 & MARK;
-        marks[place] = if all != 0 && folded == 0 { 1 } else { folded };
+        if FINGERPRINTS[place] != 0 {
+            marks[place] = AtomicU32::new(folded(FINGERPRINTS[place]));
+        }
         place += 1;
     }
     marks

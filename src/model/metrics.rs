@@ -56,6 +56,8 @@ pub const TD_NODE_BACKEND_CORE_BOUND: u32 = 62;
 pub const TD_UNIT_SLOTS: u32 = 1;
 /// A share of the core's cycles.
 pub const TD_UNIT_CLOCKS: u32 = 2;
+/// A share of the operations that retired.
+pub const TD_UNIT_OPERATIONS: u32 = 3;
 
 /// What a node is, in whichever tree it stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

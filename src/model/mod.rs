@@ -1,6 +1,7 @@
 //! What each CPU can count, as data: the rows that the build makes from the texts of cores. Adding a CPU is adding a text.
 #![forbid(unsafe_code)]
 
+pub(crate) mod deep;
 mod fingerprint;
 mod list;
 pub(crate) mod metrics;
@@ -12,6 +13,8 @@ pub(crate) mod tree;
 
 use crate::options;
 use crate::sys::cpu::{self, Identity};
+pub(crate) use deep::row_of_group;
+pub use deep::{DeepGroup, DeepTree, deep_tree};
 pub use fingerprint::fingerprint;
 pub(crate) use fingerprint::{MARK, mark};
 pub(crate) use list::names_of_cores;
@@ -65,6 +68,8 @@ pub(crate) enum Variant {
     Hybrid,
     /// Deeper levels, below one node.
     Subtree,
+    /// Nodes of a deeper tree (`deep`).
+    Deep,
     /// Level 1 by a counter less, where each core runs one thread.
     OneThread,
     /// By general-purpose counters, where registers are there, too.
@@ -162,6 +167,10 @@ pub(crate) struct Event {
     pub name: &'static str,
     /// What stands for it in perf_event_attr.config, as the core's maker documents it.
     pub config: u64,
+    /// In perf_event_attr.config1: the value of the extra register by which it is told from others.
+    pub config1: u64,
+    /// It has a counter of its own.
+    pub fixed: bool,
     /// The one general-purpose counter that counts it, if not all do.
     pub counter: Option<u32>,
     /// It may well count nothing, whatever runs.
@@ -172,7 +181,7 @@ pub(crate) struct Event {
 
 impl Event {
     pub const fn new(name: &'static str, config: u64) -> Event {
-        Event { name, config, counter: None, may_be_silent: false, never: false }
+        Event { name, config, config1: 0, fixed: false, counter: None, may_be_silent: false, never: false }
     }
 }
 
@@ -181,7 +190,7 @@ const ARM64_CYCLES: Event = Event::new("cpu_cycles", 0x11);
 
 /// How many general-purpose counters these events take, led by this one. Of arm64 the first event of cycles has a counter of its own.
 pub(crate) fn general_counters(leader: &Leader, events: &[Event]) -> usize {
-    let has_its_own = |event: &Event| *event == ARM64_CYCLES && leader.event != *event;
+    let has_its_own = |event: &Event| event.fixed || *event == ARM64_CYCLES && leader.event != *event;
     events.iter().filter(|event| !has_its_own(event)).count() + usize::from(leader.general)
 }
 
@@ -198,12 +207,17 @@ pub(crate) fn slots_per_ns(slots_per_cycle: u32) -> f64 {
 /// The whole table. A sample names its row by the place in it, and by what `fingerprint::mark` tells of the row.
 const TABLE: &[&[Model]] = &[perf_metrics::ROWS, texts::ROWS];
 
-fn rows() -> impl Iterator<Item = &'static Model> {
-    TABLE.iter().copied().flatten()
-}
-
 /// A row, with its place.
 type PlacedRow = (u32, &'static Model);
+
+/// All rows with their places: those of the table, and those of deeper trees that were asked for.
+fn placed_rows() -> impl Iterator<Item = PlacedRow> {
+    (0..).zip(TABLE.iter().copied().flatten()).chain(deep::rows())
+}
+
+fn rows() -> impl Iterator<Item = &'static Model> {
+    placed_rows().map(|(_, row)| row)
+}
 
 /// The row of a CPU, with its place. Each td_open asks for it several times, of one CPU: the first one's is remembered. (Whoever finds
 /// the lock held looks: in a forked child that is for ever.)
@@ -223,7 +237,7 @@ pub(crate) fn of_cpu(cpu: &Identity) -> Option<PlacedRow> {
 
 /// The rows of a CPU's vendor, family and model, with their places.
 fn places(cpu: &Identity) -> impl Iterator<Item = (u32, &'static Model)> {
-    (0..).zip(rows()).filter(|(_, row)| {
+    placed_rows().filter(|(_, row)| {
         row.family == cpu.family
             && (row.models.is_empty() || row.models.contains(&cpu.model))
             && row.vendor == cpu.vendor // (the text last: all rows are looked at, several times for each handle)
@@ -249,7 +263,7 @@ pub(crate) fn variant_of(cpu: &Identity, variant: Variant) -> Option<PlacedRow> 
 
 /// The row of the same core in another variant, with its place.
 pub(crate) fn another(row: &Model, variant: Variant) -> Option<PlacedRow> {
-    (0..).zip(rows()).find(|(_, other)| other.variant == variant && other.base == row.base)
+    placed_rows().find(|(_, other)| other.variant == variant && other.base == row.base)
 }
 
 /// The row of the CPU, or of its P-cores, by general-purpose counters, with its place.
@@ -309,15 +323,14 @@ pub(crate) fn names_of_subtrees(row: &Model) -> String {
 
 /// Whether a tree has nodes below this one.
 pub(crate) fn has_children(node: u32) -> bool {
-    trees().flat_map(|tree| tree.nodes).any(|row| row.parent == node)
+    rows().filter_map(tree_of_row).flat_map(|tree| tree.nodes).any(|row| row.parent == node)
 }
 
 /// The metric that is called so, by perf's name with "tma_" or without, whichever tree has it.
 #[must_use]
 pub fn metric_of_name(name: &str) -> Option<Metric> {
     let field = name.strip_prefix("tma_").unwrap_or(name);
-    let mut metrics = trees().flat_map(|tree| tree.nodes).map(|row| row.metric);
-    metrics.find(|metric| metric.field() == field)
+    metrics::ALL.iter().find(|metric| metric.field() == field).copied()
 }
 
 /// The node of a name, as in [`metric_of_name`], if some tree has nodes below it.
@@ -353,7 +366,8 @@ pub fn groups_of_level(level: u32, core: &str) -> Vec<u32> {
 /// The core whose subtree is counted under this name; or the name itself.
 #[must_use]
 pub fn core_of_subtree(name: &str) -> &str {
-    named(name).filter(|(_, row)| row.variant == Variant::Subtree).map_or(name, |(_, row)| row.base)
+    let is_part = |row: &Model| matches!(row.variant, Variant::Subtree | Variant::Deep);
+    named(name).filter(|(_, row)| is_part(row)).map_or(name, |(_, row)| row.base)
 }
 
 /// The core whose published metrics are counted under this name, in whichever way; or the name itself.
@@ -374,12 +388,14 @@ pub(crate) fn of_this_cpu() -> Option<&'static Model> {
 
 /// The row at a place.
 pub(crate) fn at(place: u32) -> Option<&'static Model> {
-    rows().nth(place as usize)
+    let of_table = TABLE.iter().copied().flatten().nth(place as usize);
+    of_table.or_else(|| deep::row_at(place as usize))
 }
 
 /// Place of the row of the core of this name, which can be counted. Places differ from version to version, names do not.
 pub(crate) fn of_core(name: &str) -> Option<u8> {
-    let place = rows().position(|row| row.core == name && tree_of_row(row).is_some())?;
+    let find = || placed_rows().find(|(_, row)| row.core == name && tree_of_row(row).is_some());
+    let (place, _) = find().or_else(|| deep::load_of(name).and_then(|()| find()))?;
     place.try_into().ok()
 }
 
@@ -389,6 +405,7 @@ pub(crate) fn has_level_1_only() -> bool {
 }
 
 /// All trees, some of them more than once.
+#[cfg(test)]
 fn trees() -> impl Iterator<Item = &'static Tree> {
     rows().filter_map(tree_of_row)
 }
@@ -423,7 +440,7 @@ pub fn deepest_level() -> u32 {
 
 /// The metric with this id, whichever tree has it.
 pub(crate) fn metric(id: u32) -> Option<Metric> {
-    trees().flat_map(|tree| tree.nodes).find(|row| row.metric.id == id).map(|row| row.metric)
+    metrics::ALL.iter().find(|metric| metric.id == id).copied()
 }
 
 const fn tree_of_row(row: &Model) -> Option<&'static Tree> {

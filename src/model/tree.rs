@@ -2,7 +2,7 @@
 //! (tools/perf/pmu-events). Each table stands with the CPUs that it is of.
 #![forbid(unsafe_code)]
 
-use super::metrics::{LEVEL_1, Metric, TD_NODE_NONE, TD_UNIT_SLOTS};
+use super::metrics::{LEVEL_1, Metric, TD_NODE_NONE, TD_UNIT_CLOCKS, TD_UNIT_SLOTS};
 use super::sums::Sums;
 
 /// What is counted on a CPU, and the metrics that follow from it.
@@ -150,6 +150,10 @@ pub(crate) enum Expr {
     Quotient(&'static Expr, &'static Expr),
     Least(&'static Expr, &'static Expr),
     Greatest(&'static Expr, &'static Expr),
+    /// As a quotient; 0 where nothing is divided by nothing.
+    Part(&'static Expr, &'static Expr),
+    /// The third where the first is less than the second, else the fourth.
+    IfLess(&'static [Expr; 4]),
 }
 
 const fn larger(a: usize, b: usize) -> usize {
@@ -167,7 +171,11 @@ impl Expr {
             | Expr::Product(a, b)
             | Expr::Quotient(a, b)
             | Expr::Least(a, b)
-            | Expr::Greatest(a, b) => larger(a.inputs(), b.inputs()),
+            | Expr::Greatest(a, b)
+            | Expr::Part(a, b) => larger(a.inputs(), b.inputs()),
+            Expr::IfLess([a, b, c, d]) => {
+                larger(larger(a.inputs(), b.inputs()), larger(c.inputs(), d.inputs()))
+            }
         }
     }
 }
@@ -314,7 +322,7 @@ impl Tree {
                         Formula::Of(expr) => expr.inputs(),
                     },
                 );
-                if let (true, Some(Clocks::Input(clocks))) = (row.unit != TD_UNIT_SLOTS, self.clocks) {
+                if let (true, Some(Clocks::Input(clocks))) = (row.unit == TD_UNIT_CLOCKS, self.clocks) {
                     inputs = larger(inputs, clocks + 1);
                 }
             }
@@ -327,7 +335,7 @@ impl Tree {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::model::metrics::TD_UNIT_CLOCKS;
+    use crate::model::metrics::TD_UNIT_OPERATIONS;
     use Formula::{Rest, Slots};
 
     /// What evaluation relies on.
@@ -343,7 +351,8 @@ pub(crate) mod tests {
             let id = row.metric.id;
             assert!(id != TD_NODE_NONE && above.iter().all(|other| other.metric.id != id), "{row:?}");
             assert!(
-                row.unit == TD_UNIT_SLOTS || row.unit == TD_UNIT_CLOCKS && tree.clocks.is_some(),
+                matches!(row.unit, TD_UNIT_SLOTS | TD_UNIT_OPERATIONS)
+                    || row.unit == TD_UNIT_CLOCKS && tree.clocks.is_some(),
                 "{row:?}"
             );
             let parent = row.above.map(|place| &above[usize::from(place)]);
@@ -433,7 +442,9 @@ pub(crate) mod tests {
             | Expr::Product(a, b)
             | Expr::Quotient(a, b)
             | Expr::Least(a, b)
-            | Expr::Greatest(a, b) => [a, b].into_iter().for_each(|expr| check_expr(tree, above, expr)),
+            | Expr::Greatest(a, b)
+            | Expr::Part(a, b) => [a, b].into_iter().for_each(|expr| check_expr(tree, above, expr)),
+            Expr::IfLess(all) => all.iter().for_each(|expr| check_expr(tree, above, expr)),
         }
     }
 }

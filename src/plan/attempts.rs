@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::error::{Error, TD_ENOTCOUNTING};
-use crate::model::metrics::TD_NODE_NONE;
+
 use crate::options::{Options, SourceKind, Target};
 
 /// What a handle may count by.
@@ -86,7 +86,7 @@ pub(crate) fn attempts(options: &Options, counters: CoreCounters) -> Vec<Attempt
         }
         CoreCounters::Registers => vec![Attempt::last(Registers)],
         CoreCounters::General { deepest, proven } => {
-            if options.level != 0 || options.subtree != TD_NODE_NONE || deepest == 1 {
+            if options.level != 0 || options.of_part() || deepest == 1 {
                 return vec![Attempt::last(Counters(options.level))];
             }
             let all = Attempt::new(Counters(0), Always, LEVEL_1_ALONE);
@@ -102,6 +102,7 @@ pub(crate) fn attempts(options: &Options, counters: CoreCounters) -> Vec<Attempt
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::metrics::TD_NODE_NONE;
     use crate::options::CoreKind;
 
     /// Whatever is wanted, of whatever core: each attempt but the last gives way, none is made twice, a note says what is less, and level 1 alone

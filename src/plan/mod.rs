@@ -59,9 +59,10 @@ pub(crate) fn meets_watchdog(model: &Model, leader: &Leader) -> bool {
 
 /// What counts a row down to a level (0: the deepest that fits), led so, if so many general-purpose counters are taken by others.
 pub(crate) fn choose(counters: &'static Counters, leader: Leader, taken: usize, level: u32) -> Choice {
-    let others = usize::from(leader.general) + taken;
-    let fits =
-        |level: &u32| counters.general == 0 || counters.tree.inputs_of(*level) + others <= counters.general;
+    let fits = |level: &u32| {
+        let events = &counters.events[..counters.tree.inputs_of(*level)];
+        counters.general == 0 || model::general_counters(&leader, events) + taken <= counters.general
+    };
     let most = counters.tree.depth();
     let deepest = (1..=most).rev().find(fits).unwrap_or(1);
     let level = if level == 0 { deepest } else { level.min(deepest) };

@@ -79,6 +79,11 @@ impl Interval {
         self.by(other, |a, b| a * b)
     }
 
+    /// All that one of two may be.
+    fn or(self, other: Interval, value: f64) -> Interval {
+        Interval { value, low: self.low.at_most(other.low), high: self.high.at_least(other.high) }
+    }
+
     /// None: divided by nothing.
     fn over(self, other: Interval) -> Option<Interval> {
         if other.value == 0.0 {
@@ -102,7 +107,35 @@ pub(crate) fn evaluate(expr: &Expr, leaf: &impl Fn(&Expr) -> Option<Interval>) -
     match expr {
         Expr::Number(number) => Some(Interval::exact(*number)),
         Expr::Input(_) | Expr::Slots | Expr::Node(_) => leaf(expr),
+        Expr::Part(..) | Expr::IfLess(_) => of_parts(expr, leaf),
         _ => of_operands(expr, leaf),
+    }
+}
+
+/// Of what trees of deeper levels have alone.
+#[cold]
+fn of_parts(expr: &Expr, leaf: &impl Fn(&Expr) -> Option<Interval>) -> Option<Interval> {
+    match expr {
+        Expr::Part(a, b) => {
+            let (a, b) = (evaluate(a, leaf)?, evaluate(b, leaf)?);
+            match (a.value, b.value) {
+                (0.0, 0.0) if a.high == 0.0 => Some(Interval::exact(0.0)),
+                (0.0, 0.0) => Some(Interval { value: 0.0, low: f64::NEG_INFINITY, high: f64::INFINITY }),
+                _ => a.over(b),
+            }
+        }
+        Expr::IfLess([a, b, less, not_less]) => {
+            let (a, b) = (evaluate(a, leaf)?, evaluate(b, leaf)?);
+            if a.high < b.low {
+                return evaluate(less, leaf);
+            }
+            if a.low >= b.high {
+                return evaluate(not_less, leaf);
+            }
+            let (less, not_less) = (evaluate(less, leaf)?, evaluate(not_less, leaf)?);
+            Some(less.or(not_less, if a.value < b.value { less.value } else { not_less.value }))
+        }
+        _ => None,
     }
 }
 

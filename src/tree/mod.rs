@@ -10,7 +10,7 @@ mod uncounted;
 
 use crate::error::{Error, Result};
 use crate::model;
-use crate::model::metrics::{Metric, TD_UNIT_SLOTS};
+use crate::model::metrics::{Metric, TD_UNIT_CLOCKS, TD_UNIT_SLOTS};
 use crate::model::tree::{NodeRow, Tree};
 use crate::sample::{CATEGORIES, Sample};
 use crate::span::{self, Span, float};
@@ -167,6 +167,14 @@ pub(crate) struct Nodes<'a> {
     running: f64,
 }
 
+impl Nodes<'_> {
+    /// Slots in which operations retired: those of the first root.
+    #[cold]
+    fn operations(&self) -> u64 {
+        (self.slots as f64 * self.shares.at(0).value) as u64
+    }
+}
+
 impl Iterator for Nodes<'_> {
     type Item = Node;
 
@@ -174,7 +182,11 @@ impl Iterator for Nodes<'_> {
     fn next(&mut self) -> Option<Node> {
         let (place, row) = self.rows.next()?;
         let Nodes { flags, running, .. } = *self;
-        let whole = if row.unit == TD_UNIT_SLOTS { self.slots } else { self.clocks };
+        let whole = match row.unit {
+            TD_UNIT_SLOTS => self.slots,
+            TD_UNIT_CLOCKS => self.clocks,
+            _ => self.operations(),
+        };
         let node = Node { flags, running, whole, ..Node::unmeasured(row) };
         Some(if self.measured >> place & 1 == 1 { with_share(node, self.shares.at(place)) } else { node })
     }

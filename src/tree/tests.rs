@@ -11,6 +11,7 @@ use crate::{Sum, decode, decode_l1, decode_l2};
 
 mod cores;
 mod corrected;
+mod deep;
 mod made_up;
 mod sums;
 

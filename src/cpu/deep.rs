@@ -1,0 +1,232 @@
+//! The text of a tree of deeper levels (`cpus/deep/*.txt`): the published one of some CPUs of a core, below and beside the levels that the
+//! core's own text has. cpus/README.md has the lines.
+
+use super::expression::Expression;
+use super::words::{Fault, number, small, without};
+
+/// No text has more of either.
+const MOST_EVENTS: usize = 400;
+const MOST_NODES: usize = 400;
+/// No tree is deeper.
+const MOST_LEVELS: u32 = 6;
+/// General-purpose counters of any core.
+const MOST_COUNTERS: u32 = 32;
+
+/// A text.
+#[derive(Clone, Debug, Default)]
+pub struct DeepText {
+    /// Which version of TMA it is of, and of which day the table is.
+    pub version: String,
+    /// Vendor string of CPUID, family and models of the CPUs.
+    pub vendor: String,
+    pub family: u32,
+    pub models: Vec<u32>,
+    /// The first stepping that is one of these CPUs'.
+    pub from: u32,
+    pub events: Vec<DeepEvent>,
+    /// Values that several nodes take.
+    pub figures: Vec<(String, Expression)>,
+    /// Parents before children.
+    pub nodes: Vec<DeepNode>,
+}
+
+/// An event.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DeepEvent {
+    /// Its maker's name.
+    pub name: String,
+    /// Of perf_event_attr.
+    pub config: u64,
+    pub config1: u64,
+    /// It has a counter of its own.
+    pub fixed: bool,
+    /// A bit for each general-purpose counter that counts it; 0: all do.
+    pub counters: u32,
+}
+
+/// What a node is a share of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeepUnit {
+    Slots,
+    Cycles,
+    /// Operations that retired.
+    Operations,
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeepNode {
+    /// perf's name, without "tma_".
+    pub name: String,
+    /// None: a root.
+    pub parent: Option<String>,
+    pub level: u32,
+    /// None: the core's own text has it, or nothing tells it.
+    pub value: Option<Expression>,
+    pub unit: DeepUnit,
+    /// Latencies are in it that are those of one machine, or taken for so long.
+    pub is_estimated: bool,
+    /// The share above which it is flagged, 0 to 1; None: it never is.
+    pub above: Option<f64>,
+    /// Events to sample, by which it is located.
+    pub samples: Vec<String>,
+}
+
+impl DeepText {
+    /// Reads a text.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub fn read(text: &str) -> Result<DeepText, Fault> {
+        let mut all = DeepText::default();
+        for (place, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            let fault = |what| Fault { line: place + 1, what };
+            match line.split_once(char::is_whitespace) {
+                Some((keyword, rest)) => all.line(keyword, rest.trim()).map_err(fault)?,
+                None if line.is_empty() => {}
+                None => return Err(fault(format!("'{line}' has nothing behind it"))),
+            }
+        }
+        match all.models.is_empty() || all.version.is_empty() || all.nodes.is_empty() {
+            true => Err(Fault { line: 0, what: "there is no line 'cpu', 'tma' or 'node'".into() }),
+            false => Ok(all),
+        }
+    }
+
+    fn line(&mut self, keyword: &str, rest: &str) -> Result<(), String> {
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        match (keyword, &words[..]) {
+            ("tma", [_, ..]) => self.version = words.join(" "),
+            ("cpu", [vendor, family, models @ .., "from", stepping]) => {
+                self.from = small(stepping)?;
+                self.cpus(vendor, family, models)?;
+            }
+            ("cpu", [vendor, family, models @ ..]) => self.cpus(vendor, family, models)?,
+            ("event", [name, config, properties @ ..]) => {
+                let event = event(name, config, properties)?;
+                if self.event(name).is_some() || self.events.len() == MOST_EVENTS {
+                    return Err(format!("{name} is there already, or is the {MOST_EVENTS}th but one"));
+                }
+                self.events.push(event);
+            }
+            ("figure", _) => {
+                let (name, value) = rest.split_once('=').ok_or("a figure has no '='")?;
+                let value = self.value(name.trim(), value.trim())?;
+                self.figures.push((name.trim().into(), value));
+            }
+            ("node", _) => {
+                let node = self.node(rest)?;
+                self.nodes.push(node);
+            }
+            _ => return Err(format!("'{keyword} {rest}' is no line of a deeper tree")),
+        }
+        Ok(())
+    }
+
+    fn cpus(&mut self, vendor: &str, family: &str, models: &[&str]) -> Result<(), String> {
+        (self.vendor, self.family) = (vendor.into(), small(family)?);
+        self.models = models.iter().map(|model| small(model)).collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
+    /// An expression of events, figures and nodes above. (What is none of these cannot be counted by the core.)
+    fn value(&self, name: &str, text: &str) -> Result<Expression, String> {
+        let value = Expression::read(text).map_err(|why| format!("{name}: {why}"))?;
+        match value.names().contains(&name) {
+            true => Err(format!("the value of {name} follows from itself")),
+            false => Ok(value),
+        }
+    }
+
+    fn node(&self, rest: &str) -> Result<DeepNode, String> {
+        let (path, all) = rest.split_once('=').ok_or("a node has no '='")?;
+        let (parent, name) = match path.split_once('>') {
+            Some((parent, name)) => (Some(parent.trim()), name.trim()),
+            None => (None, path.trim()),
+        };
+        let level = match parent {
+            None => 1,
+            Some(parent) => {
+                self.node_of(parent).ok_or_else(|| format!("there is no node {parent} above {name}"))?.level
+                    + 1
+            }
+        };
+        if self.node_of(name).is_some() || self.nodes.len() == MOST_NODES || level > MOST_LEVELS {
+            return Err(format!("{name} is there already, too deep, or one node too many"));
+        }
+        let (value, rest) =
+            all.split_once(", of ").ok_or("no ', of ...' says what the node is a share of")?;
+        let (rest, samples) = rest.split_once(", sample ").unwrap_or((rest, ""));
+        let (unit, above) = rest.split_once(", above ").map_or((rest, None), |(a, b)| (a, Some(b)));
+        let (unit, is_estimated) = without(unit.trim(), " estimated");
+        let percent = |text: &str| {
+            let number = text.trim().parse().ok().filter(|number| (0.0..=100.0).contains(number));
+            number.ok_or_else(|| format!("'{text}' is no percentage")).map(|percent: f64| percent / 100.0)
+        };
+        Ok(DeepNode {
+            name: name.into(),
+            parent: parent.map(String::from),
+            level,
+            value: match value.trim() {
+                "told" => None,
+                value => Some(self.value(name, value)?),
+            },
+            unit: match unit {
+                "slots" => DeepUnit::Slots,
+                "cycles" => DeepUnit::Cycles,
+                "operations" => DeepUnit::Operations,
+                _ => return Err(format!("'{unit}' is nothing that {name} could be a share of")),
+            },
+            is_estimated,
+            above: above.map(percent).transpose()?,
+            samples: samples.split_whitespace().map(String::from).collect(),
+        })
+    }
+
+    /// The event of this name.
+    pub fn event(&self, name: &str) -> Option<&DeepEvent> {
+        self.events.iter().find(|event| event.name == name)
+    }
+
+    /// The figure of this name.
+    pub fn figure(&self, name: &str) -> Option<&Expression> {
+        self.figures.iter().find(|(own, _)| own == name).map(|(_, value)| value)
+    }
+
+    /// The node of this name.
+    pub fn node_of(&self, name: &str) -> Option<&DeepNode> {
+        self.nodes.iter().find(|node| node.name == name)
+    }
+
+    /// Whether the CPUs have this stepping and model.
+    pub fn is_of(&self, vendor: &str, family: u32, model: u32, stepping: u32) -> bool {
+        self.vendor == vendor
+            && self.family == family
+            && self.models.contains(&model)
+            && stepping >= self.from
+    }
+}
+
+fn event(name: &str, config: &str, properties: &[&str]) -> Result<DeepEvent, String> {
+    let mut event = DeepEvent { name: name.into(), config: number(config)?, ..DeepEvent::default() };
+    let mut rest = properties.iter();
+    while let Some(property) = rest.next() {
+        let mut of = || rest.next().ok_or_else(|| format!("'{property}' of nothing"));
+        match *property {
+            "fixed" => event.fixed = true,
+            "extra" => event.config1 = number(of()?)?,
+            "counters" => {
+                for counter in of()?.split(',') {
+                    let counter = small(counter)?;
+                    if counter >= MOST_COUNTERS {
+                        return Err(format!("no core has a counter {counter}"));
+                    }
+                    event.counters |= 1 << counter;
+                }
+            }
+            _ => return Err(format!("'{property}' is no property of an event")),
+        }
+    }
+    Ok(event)
+}

@@ -1,0 +1,244 @@
+//! Trees of deeper levels (`cpus/deep/*.txt`): rows that are made where somebody asks for them, of this CPU's counters as they are. Each
+//! counts level 1 as the core's own row does by general-purpose counters, and beside it what some deeper nodes take.
+#![forbid(unsafe_code)]
+
+mod facts;
+mod groups;
+mod value;
+
+use super::metrics::{Metric, TD_NODE_NONE};
+use super::{Counting, Model, PlacedRow, Variant, at, fingerprint, place};
+use crate::cpu::deep::DeepText;
+use crate::sys::cpu::{self, Identity};
+use crate::sys::late::LateRef;
+pub(crate) use facts::DeepFacts;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+
+include!(concat!(env!("OUT_DIR"), "/deep.rs"));
+
+/// As many rows as a sample can name.
+const MOST_ROWS: usize = 256;
+
+/// A tree of deeper levels, and the groups that count it.
+#[derive(Debug)]
+pub struct DeepTree {
+    /// Which version of TMA it is of, and of which day the table is: "5.2, table of 2026-06-02".
+    pub version: String,
+    groups: Vec<DeepGroup>,
+    nodes: Vec<DeepNodeInfo>,
+}
+
+/// A group of events, and what it tells.
+#[derive(Debug)]
+pub struct DeepGroup {
+    /// [`Options::group`](crate::Options::group).
+    pub number: u32,
+    /// Deepest level.
+    pub level: u32,
+    /// The nodes that it tells besides level 1.
+    pub nodes: Vec<u32>,
+    row: u32,
+}
+
+/// What is known of a node besides its formula.
+#[derive(Debug)]
+pub(crate) struct DeepNodeInfo {
+    pub metric: Metric,
+    pub parent: u32,
+    pub level: u32,
+    /// See [`DeepTree::threshold`].
+    pub above: Option<f64>,
+    pub samples: Vec<String>,
+    /// Why no group tells it; "": one does, or the core's own levels have it.
+    pub untold: String,
+}
+
+/// How many rows the table has.
+const FIRST: usize = {
+    let (mut rows, mut part) = (0, 0);
+    while part < super::TABLE.len() {
+        (rows, part) = (rows + super::TABLE[part].len(), part + 1);
+    }
+    rows
+};
+static ROWS: [LateRef<Model>; MOST_ROWS] = [const { LateRef::new(None) }; MOST_ROWS];
+/// One more than the place of the last row.
+static END: AtomicUsize = AtomicUsize::new(FIRST);
+static TREES: [LateRef<DeepTree>; TEXTS.len()] = [const { LateRef::new(None) }; TEXTS.len()];
+
+/// Rows that were made, with their places.
+pub(super) fn rows() -> impl Iterator<Item = PlacedRow> {
+    (FIRST..END.load(Acquire)).filter_map(|place| Some((place as u32, row_at(place)?)))
+}
+
+pub(super) fn row_at(place: usize) -> Option<&'static Model> {
+    ROWS.get(place)?.get()
+}
+
+/// The tree of the CPU that runs this; None: none is published, or the core is not counted.
+#[must_use]
+pub fn deep_tree() -> Option<&'static DeepTree> {
+    of(&cpu::identify())
+}
+
+/// The tree of a CPU. That of the first one is remembered. (Whoever finds the lock held looks: in a forked child that is for ever.)
+pub(crate) fn of(cpu: &Identity) -> Option<&'static DeepTree> {
+    static FIRST: Mutex<Option<(Identity, Option<&'static DeepTree>)>> = Mutex::new(None);
+    let Ok(mut first) = FIRST.try_lock() else { return find(cpu) };
+    match &*first {
+        Some((other, tree)) if other == cpu => *tree,
+        Some(_) => find(cpu),
+        None => first.insert((cpu.clone(), find(cpu))).1,
+    }
+}
+
+fn find(cpu: &Identity) -> Option<&'static DeepTree> {
+    let of_cpu = |text: &DeepText| text.is_of(&cpu.vendor, cpu.family, cpu.model, cpu.stepping);
+    // (of several the one of the latest stepping)
+    let found = (0..TEXTS.len()).filter_map(|place| Some((place, read(place)?)));
+    let (place, text) = found.filter(|(_, text)| of_cpu(text)).max_by_key(|(_, text)| text.from)?;
+    load(place, &text)
+}
+
+/// Makes the rows of the tree to which one of this name belongs.
+pub(super) fn load_of(name: &str) -> Option<()> {
+    let (table, _) = name.split_once(", ")?;
+    let place = TEXTS.iter().position(|(own, _)| *own == table)?;
+    load(place, &read(place)?).map(|_| ())
+}
+
+fn read(place: usize) -> Option<DeepText> {
+    const MOST_BYTES: usize = 1 << 20;
+    let bytes = miniz_oxide::inflate::decompress_to_vec_with_limit(TEXTS[place].1, MOST_BYTES).ok()?;
+    DeepText::read(std::str::from_utf8(&bytes).ok()?).ok()
+}
+
+/// The tree of a text. (Whoever else makes it at the same time makes rows for nothing.)
+fn load(place: usize, text: &DeepText) -> Option<&'static DeepTree> {
+    if let Some(made) = TREES[place].get() {
+        return Some(made);
+    }
+    let own = Identity {
+        vendor: text.vendor.clone(),
+        family: text.family,
+        model: *text.models.first()?,
+        stepping: text.from,
+        ..Identity::default()
+    };
+    let tree = make(TEXTS[place].0, text, super::by_counters(&own)?.1, &DeepFacts::of_this_machine())?;
+    Some(TREES[place].put_first(Box::leak(Box::new(tree))))
+}
+
+/// Makes rows, and puts them behind all that there are.
+fn make(name: &str, text: &DeepText, own: &'static Model, facts: &DeepFacts) -> Option<DeepTree> {
+    let Counting::Counters(counters) = own.counting else { return None };
+    let plan = groups::plan(text, own, counters, facts);
+    let count = plan.groups.len();
+    let first = END.fetch_add(count, Relaxed);
+    if first + count > MOST_ROWS {
+        return None;
+    }
+    let mut groups = Vec::new();
+    for (k, group) in plan.groups.into_iter().enumerate() {
+        let nodes: Vec<u32> = group.told.iter().map(|metric| metric.id).collect();
+        let level = group.counters.tree.depth();
+        let title = group.told.first().map(Metric::title).unwrap_or_default();
+        let row: &'static Model = Box::leak(Box::new(Model {
+            core: format!("{name}, {title}").leak(),
+            variant: Variant::Deep,
+            counting: Counting::Counters(group.counters),
+            untold: &[],
+            proved: "",
+            ..*own
+        }));
+        let place = first + k;
+        place::put(place, group.counters.tree);
+        fingerprint::put(place, row);
+        ROWS[place].put(Some(row));
+        groups.push(DeepGroup { number: k as u32 + 1, level, nodes, row: place as u32 });
+    }
+    Some(DeepTree { version: text.version.clone(), groups, nodes: plan.nodes })
+}
+
+impl DeepTree {
+    /// Its groups, those of higher levels first.
+    #[must_use]
+    pub fn groups(&self) -> &[DeepGroup] {
+        &self.groups
+    }
+
+    /// Its nodes, parents before children.
+    pub fn nodes(&self) -> impl Iterator<Item = u32> + '_ {
+        self.nodes.iter().map(|node| node.metric.id)
+    }
+
+    fn node(&self, id: u32) -> Option<&DeepNodeInfo> {
+        self.nodes.iter().find(|node| node.metric.id == id)
+    }
+
+    /// The node of which this one is a part; TD_NODE_NONE for roots, and for what is no node of it.
+    #[must_use]
+    pub fn parent(&self, id: u32) -> u32 {
+        self.node(id).map_or(TD_NODE_NONE, |node| node.parent)
+    }
+
+    /// The node's level; 0: it is none of the tree.
+    #[must_use]
+    pub fn level(&self, id: u32) -> u32 {
+        self.node(id).map_or(0, |node| node.level)
+    }
+
+    /// The share, 0 to 1, above which the node is flagged, if its parents are.
+    #[must_use]
+    pub fn threshold(&self, id: u32) -> Option<f64> {
+        self.node(id)?.above
+    }
+
+    /// Events that locate the node if they are sampled.
+    #[must_use]
+    pub fn samples(&self, id: u32) -> &[String] {
+        self.node(id).map_or(&[], |node| &node.samples)
+    }
+
+    /// Nodes that cannot be counted here, with the reason.
+    pub fn untold(&self) -> impl Iterator<Item = (u32, &str)> {
+        let untold = self.nodes.iter().filter(|node| !node.untold.is_empty());
+        untold.map(|node| (node.metric.id, &node.untold[..]))
+    }
+}
+
+/// The row of a group of the tree of this CPU, by its number.
+pub(crate) fn row_of_group(cpu: &Identity, number: u32) -> Option<PlacedRow> {
+    let tree = of(cpu)?;
+    let row = tree.groups.get((number as usize).checked_sub(1)?)?.row;
+    Some((row, at(row)?))
+}
+
+/// The groups that a text of this name has on such a machine, and what each tells besides level 1.
+#[cfg(test)]
+pub(crate) fn planned(
+    name: &str,
+    facts: &DeepFacts,
+) -> (DeepText, Vec<(&'static super::Counters, Vec<Metric>)>) {
+    let text = read(TEXTS.iter().position(|(own, _)| *own == name).unwrap()).unwrap();
+    let own = Identity {
+        vendor: text.vendor.clone(),
+        family: text.family,
+        model: text.models[0],
+        stepping: text.from,
+        ..Identity::default()
+    };
+    let (_, own) = super::by_counters(&own).unwrap();
+    let Counting::Counters(counters) = own.counting else { panic!("{name}") };
+    let plan = groups::plan(&text, own, counters, facts);
+    let told: usize = plan.groups.iter().map(|group| group.told.len()).sum();
+    let untold = plan.nodes.iter().filter(|node| !node.untold.is_empty()).count();
+    let own_levels = plan.nodes.iter().filter(|node| {
+        super::tree_of_row(own)
+            .is_some_and(|tree| tree.nodes.iter().any(|row| row.metric == node.metric && row.is_measured(2)))
+    });
+    assert_eq!(told + untold + own_levels.count(), text.nodes.len(), "{name}");
+    (text, plan.groups.into_iter().map(|group| (group.counters, group.told)).collect())
+}

@@ -1,0 +1,479 @@
+//! Which nodes of a deeper tree share a group. A group has level 1 by general-purpose counters, as the core's own row counts it, and
+//! what fits beside it: children of one node first, then those of other nodes of the same level.
+#![forbid(unsafe_code)]
+
+use super::DeepNodeInfo;
+use super::facts::DeepFacts;
+use super::value::{Taken, Value};
+use crate::cpu::deep::{DeepEvent, DeepNode, DeepText, DeepUnit};
+use crate::model::metrics::{self, Metric, TD_NODE_NONE, TD_UNIT_CLOCKS, TD_UNIT_OPERATIONS, TD_UNIT_SLOTS};
+use crate::model::tree::{Clocks, CorrectionInputs, Expr, Formula, Input, NodeRow, RetirementInputs, Tree};
+use crate::model::{Counters, Event, MOST_INPUTS, MOST_NODES, Model, NoDeeper};
+use std::collections::BTreeSet;
+
+/// Cycles in which the thread runs, and the event's own counter.
+const CYCLES: u64 = 0x3c;
+/// Codes of events of off-core responses.
+const OFFCORE: [u64; 4] = [0x2a, 0x2b, 0xb7, 0xbb];
+/// What the simulated PMU counts in a cycle of an event that no other row has.
+const SIMULATED: f64 = 0.05;
+
+/// What is counted where.
+pub(super) struct DeepPlan {
+    pub groups: Vec<PlannedGroup>,
+    /// All of the text, parents before children.
+    pub nodes: Vec<DeepNodeInfo>,
+}
+
+/// A group.
+pub(super) struct PlannedGroup {
+    pub counters: &'static Counters,
+    /// What it tells besides level 1.
+    pub told: Vec<Metric>,
+}
+
+/// A core by its general-purpose counters, and the deeper tree that it has.
+pub(super) struct DeepCore<'t> {
+    pub text: &'t DeepText,
+    own: &'static Counters,
+    width: u32,
+}
+
+/// What counts a node.
+struct NodeNeeds<'t> {
+    node: &'t DeepNode,
+    metric: Metric,
+    value: Value,
+    taken: Taken,
+}
+
+/// A group that is being filled.
+#[derive(Clone, Default)]
+struct Draft {
+    level: u32,
+    taken: Taken,
+    /// By their places among what can be told.
+    nodes: Vec<usize>,
+}
+
+/// An input of a group.
+struct Member {
+    event: Event,
+    input: Input,
+    /// A bit for each general-purpose counter that counts it; 0: all do.
+    counters: u32,
+}
+
+impl DeepCore<'_> {
+    /// The place of a node in the core's own tree, if that measures it.
+    pub fn own_place(&self, name: &str) -> Option<usize> {
+        let rows = self.own.tree.nodes;
+        rows.iter().position(|row| row.metric.field() == name && !matches!(row.formula, Formula::NoCounter))
+    }
+
+    /// Slots per cycle, if the leader counts what this event does.
+    pub fn cycles_led(&self, event: usize) -> Option<f64> {
+        let leader = self.own.leaders.first()?;
+        let is_same = leader.by_cycle && leader.event.config == self.text.events[event].config;
+        is_same.then_some(f64::from(self.width))
+    }
+
+    /// The nodes of the own tree that these follow from, and these, by their places.
+    fn own_nodes(&self, nodes: &BTreeSet<usize>) -> BTreeSet<usize> {
+        let rows = self.own.tree.nodes;
+        let mut all: BTreeSet<usize> = (0..rows.len()).filter(|place| rows[*place].level == 1).collect();
+        for place in nodes {
+            all.insert(*place);
+            if let Formula::Rest = rows[*place].formula {
+                all.extend((0..rows.len()).filter(|other| rows[*other].parent == rows[*place].parent));
+            }
+        }
+        all
+    }
+
+    /// Level 1's inputs, those of other own nodes, then those of events.
+    fn members(&self, taken: &Taken) -> Vec<Member> {
+        let Counters { tree, events, .. } = self.own;
+        let own = self.own_nodes(&taken.nodes);
+        let inputs: BTreeSet<usize> = (0..tree.inputs_of(1))
+            .chain(own.iter().flat_map(|place| inputs_of(&tree.nodes[*place].formula)))
+            .collect();
+        let mut members: Vec<Member> = inputs
+            .into_iter()
+            .map(|input| Member {
+                event: events[input],
+                input: tree.inputs[input],
+                counters: events[input].counter.map_or(0, |counter| 1 << counter),
+            })
+            .collect();
+        for event in &taken.events {
+            let event = &self.text.events[*event];
+            if !members.iter().any(|member| is_same(&member.event, event)) {
+                members.push(Member {
+                    event: Event {
+                        config1: event.config1,
+                        fixed: event.fixed,
+                        may_be_silent: true,
+                        ..Event::new(event.name.clone().leak(), event.config)
+                    },
+                    input: Input::Counter(0),
+                    counters: event.counters,
+                });
+            }
+        }
+        members
+    }
+
+    /// General-purpose counters that these take.
+    fn general(&self, members: &[Member], facts: &DeepFacts) -> Vec<u32> {
+        let has_own =
+            |member: &&Member| member.event.fixed && !(facts.watchdog && member.event.config == CYCLES);
+        let masks = members.iter().filter(|member| !has_own(member)).map(|member| member.counters);
+        let mut leaders = self.own.leaders.iter();
+        let leader = if facts.shows_slots { leaders.next() } else { leaders.next_back() };
+        let leader = leader.filter(|leader| leader.general || facts.watchdog && leader.by_cycle);
+        masks.chain(leader.map(|_| 0)).collect()
+    }
+
+    fn fits(&self, draft: &Draft, facts: &DeepFacts) -> bool {
+        let members = self.members(&draft.taken);
+        members.len() <= MOST_INPUTS
+            && have_registers(&members)
+            && have_counters(&self.general(&members, facts), facts.counters)
+            && self.listed(draft) <= MOST_NODES
+    }
+
+    /// How many nodes a group lists.
+    fn listed(&self, draft: &Draft) -> usize {
+        // (each with three nodes above it at most that no other has)
+        self.own_nodes(&draft.taken.nodes).len()
+            + draft.nodes.len()
+            + (draft.level as usize).saturating_sub(2)
+    }
+}
+
+/// Whether an own event is that of a text.
+fn is_same(own: &Event, event: &DeepEvent) -> bool {
+    own.config == event.config && own.config1 == event.config1
+}
+
+/// Inputs that a formula of the own tree takes.
+fn inputs_of(formula: &Formula) -> Vec<usize> {
+    match formula {
+        Formula::Slots(input) => vec![*input],
+        Formula::Corrected(of) => [&[of.slots], of.less, of.more].concat(),
+        Formula::Balance(more, less) => [*more, *less].concat(),
+        Formula::Retired(of) => [of.stalls, of.not_stalls, &[of.retired, of.dispatched]].concat(),
+        Formula::Rest | Formula::NoCounter => Vec::new(),
+        Formula::Of(expr) => inputs_of_expr(expr),
+    }
+}
+
+fn inputs_of_expr(expr: &Expr) -> Vec<usize> {
+    match expr {
+        Expr::Number(_) | Expr::Slots | Expr::Node(_) => Vec::new(),
+        Expr::Input(input) => vec![*input],
+        Expr::Sum(a, b)
+        | Expr::Difference(a, b)
+        | Expr::Product(a, b)
+        | Expr::Quotient(a, b)
+        | Expr::Least(a, b)
+        | Expr::Greatest(a, b)
+        | Expr::Part(a, b) => [inputs_of_expr(a), inputs_of_expr(b)].concat(),
+        Expr::IfLess(all) => all.iter().flat_map(inputs_of_expr).collect(),
+    }
+}
+
+/// Whether the extra registers of these events are there: two for off-core responses, and one for all others.
+fn have_registers(members: &[Member]) -> bool {
+    let of = |offcore: bool| {
+        let extra = members.iter().map(|member| &member.event).filter(|event| event.config1 != 0);
+        let extra = extra.filter(|event| OFFCORE.contains(&(event.config & 0xff)) == offcore);
+        extra.map(|event| event.config1).collect::<BTreeSet<_>>().len()
+    };
+    of(true) <= 2 && of(false) <= 1
+}
+
+/// Whether each of these events, which only the counters of its mask count (0: all do), has one of so many.
+fn have_counters(masks: &[u32], counters: usize) -> bool {
+    fn place(event: usize, masks: &[u32], holders: &mut [Option<usize>], tried: &mut u32) -> bool {
+        for counter in 0..holders.len() {
+            let may = masks[event] == 0 || masks[event] >> counter & 1 == 1;
+            if !may || *tried >> counter & 1 == 1 {
+                continue;
+            }
+            *tried |= 1 << counter;
+            if holders[counter].is_none_or(|other| place(other, masks, holders, tried)) {
+                holders[counter] = Some(event);
+                return true;
+            }
+        }
+        false
+    }
+    let mut holders = vec![None; counters.min(32)];
+    (0..masks.len()).all(|event| place(event, masks, &mut holders, &mut 0))
+}
+
+/// Plans the groups of a text.
+pub(super) fn plan(text: &DeepText, own: &Model, counters: &'static Counters, facts: &DeepFacts) -> DeepPlan {
+    let core = DeepCore { text, own: counters, width: own.slots_per_cycle };
+    let mut nodes: Vec<DeepNodeInfo> = Vec::new();
+    let mut needs: Vec<NodeNeeds> = Vec::new();
+    for node in &text.nodes {
+        let Some(metric) = metrics::ALL.iter().find(|metric| metric.field() == node.name) else { continue };
+        let above = |name: &String| nodes.iter().find(|other| other.metric.field() == name);
+        let parent = node.parent.as_ref().and_then(above).map_or(TD_NODE_NONE, |parent| parent.metric.id);
+        let mut untold = String::new();
+        if core.own_place(&node.name).is_none() {
+            match need(node, *metric, &core, facts) {
+                Ok(need) => needs.push(need),
+                Err(why) => untold = why,
+            }
+        }
+        let samples = node.samples.clone();
+        nodes.push(DeepNodeInfo {
+            metric: *metric,
+            parent,
+            level: node.level,
+            above: node.above,
+            samples,
+            untold,
+        });
+    }
+    let drafts = drafts(&core, &needs, facts);
+    let groups = drafts.iter().map(|draft| core.group(draft, &needs)).collect();
+    DeepPlan { groups, nodes }
+}
+
+/// What a node takes. What is wrong: why it cannot be counted.
+fn need<'t>(
+    node: &'t DeepNode,
+    metric: Metric,
+    core: &DeepCore,
+    facts: &DeepFacts,
+) -> Result<NodeNeeds<'t>, String> {
+    let value = node.value.as_ref().ok_or("PERF_METRICS alone tells it")?;
+    let value = Value::of(value, core, facts)?;
+    let mut taken = Taken::default();
+    value.take(&mut taken);
+    let alone = Draft { level: node.level, taken: taken.clone(), nodes: vec![0] };
+    if core.fits(&alone, facts) {
+        return Ok(NodeNeeds { node, metric, value, taken });
+    }
+    let wanted = core.general(&core.members(&taken), facts).len();
+    Err(match wanted > facts.counters {
+        true => format!(
+            "with level 1 it takes {wanted} general-purpose counters, and {} are here",
+            facts.counters
+        ),
+        false if !have_registers(&core.members(&taken)) => "its events take the same extra register".into(),
+        false => "its events go into the same few counters".into(),
+    })
+}
+
+/// Children of one node share groups, then those of one level.
+fn drafts(core: &DeepCore, needs: &[NodeNeeds], facts: &DeepFacts) -> Vec<Draft> {
+    let mut drafts: Vec<Draft> = Vec::new();
+    let mut families: Vec<(u32, Option<&String>)> = Vec::new();
+    for need in needs {
+        let family = (need.node.level, need.node.parent.as_ref());
+        if !families.contains(&family) {
+            families.push(family);
+        }
+    }
+    for family in families {
+        let of_family = |need: &&NodeNeeds| (need.node.level, need.node.parent.as_ref()) == family;
+        let first = drafts.len();
+        for (place, need) in needs.iter().enumerate().filter(|(_, need)| of_family(need)) {
+            let with = |draft: &Draft| {
+                let mut with = draft.clone();
+                with.taken.events.extend(&need.taken.events);
+                with.taken.nodes.extend(&need.taken.nodes);
+                with.nodes.push(place);
+                core.fits(&with, facts).then_some(with)
+            };
+            match (first..drafts.len()).find_map(|k| Some((k, with(&drafts[k])?))) {
+                Some((k, draft)) => drafts[k] = draft,
+                None => {
+                    let level = need.node.level;
+                    drafts.push(Draft { level, taken: need.taken.clone(), nodes: vec![place] });
+                }
+            }
+        }
+    }
+    merged(core, drafts, facts)
+}
+
+/// Those of one level that fit together.
+fn merged(core: &DeepCore, drafts: Vec<Draft>, facts: &DeepFacts) -> Vec<Draft> {
+    let mut merged: Vec<Draft> = Vec::new();
+    for draft in drafts {
+        let with = |other: &Draft| {
+            let mut with = other.clone();
+            with.taken.events.extend(&draft.taken.events);
+            with.taken.nodes.extend(&draft.taken.nodes);
+            with.nodes.extend(&draft.nodes);
+            (other.level == draft.level && core.fits(&with, facts)).then_some(with)
+        };
+        match (0..merged.len()).find_map(|k| Some((k, with(&merged[k])?))) {
+            Some((k, both)) => merged[k] = both,
+            None => merged.push(draft),
+        }
+    }
+    merged
+}
+
+impl DeepCore<'_> {
+    fn group(&self, draft: &Draft, needs: &[NodeNeeds]) -> PlannedGroup {
+        let mut members = self.members(&draft.taken);
+        for (place, member) in members.iter_mut().enumerate() {
+            member.input = match member.input {
+                Input::Cycles(_, slots) => Input::Cycles(place, slots),
+                _ => Input::Counter(place),
+            };
+        }
+        let place_of = |config: u64, config1: u64| {
+            let is_it = |member: &Member| (member.event.config, member.event.config1) == (config, config1);
+            members.iter().position(is_it).unwrap_or_default()
+        };
+        let own_tree = self.own.tree;
+        let mut rows: Vec<NodeRow> = Vec::new();
+        for place in self.own_nodes(&draft.taken.nodes) {
+            let row = own_tree.nodes[place];
+            let moved =
+                |input: usize| place_of(self.own.events[input].config, self.own.events[input].config1);
+            push(&mut rows, NodeRow { formula: moved_formula(&row.formula, &moved), ..row });
+        }
+        let event = |event: usize| {
+            let event = &self.text.events[event];
+            let place = place_of(event.config, event.config1);
+            match members[place].input {
+                Input::Cycles(_, slots) => Expr::Quotient(
+                    Box::leak(Box::new(Expr::Input(place))),
+                    Box::leak(Box::new(Expr::Number(f64::from(slots)))),
+                ),
+                _ => Expr::Input(place),
+            }
+        };
+        let own_id = |place: usize| own_tree.nodes[place].metric.id;
+        let mut nodes: Vec<&NodeNeeds> = draft.nodes.iter().map(|place| &needs[*place]).collect();
+        nodes.sort_by_key(|need| need.node.level);
+        for need in &nodes {
+            self.push_above(&mut rows, need.node);
+            let formula = Formula::Of(Box::leak(Box::new(need.value.expr(&event, &own_id))));
+            push(&mut rows, row_of(need.node, need.metric, formula));
+        }
+        let has_clocks = rows.iter().any(|row| row.unit == TD_UNIT_CLOCKS);
+        let cycles = members.iter().position(|member| member.event.config == CYCLES);
+        let clocks = match cycles {
+            Some(place) => Clocks::Input(place),
+            None => Clocks::Slots(self.width.max(1)),
+        };
+        let own_rate = |event: &Event| {
+            let place = self.own.events.iter().position(|own| own == event);
+            place.and_then(|place| own_tree.per_cycle.get(place)).copied()
+        };
+        let rates = members.iter().map(|member| match member.event.config {
+            CYCLES => 1.0,
+            _ => own_rate(&member.event).unwrap_or(SIMULATED),
+        });
+        let told = nodes.iter().map(|need| need.metric).collect();
+        let tree = Tree::new(
+            members.iter().map(|member| member.input).collect::<Vec<_>>().leak(),
+            has_clocks.then_some(clocks),
+            &[],
+            rows.leak(),
+            rates.collect::<Vec<_>>().leak(),
+        );
+        let counters = Counters {
+            tree: Box::leak(Box::new(tree)),
+            events: members.iter().map(|member| member.event).collect::<Vec<_>>().leak(),
+            subtree: TD_NODE_NONE,
+            no_deeper: NoDeeper::default(),
+            leaders: self.own.leaders,
+            returns: self.own.returns,
+            clock: self.own.clock,
+            ..*self.own
+        };
+        PlannedGroup { counters: Box::leak(Box::new(counters)), told }
+    }
+
+    /// The nodes above one, which this group does not tell.
+    fn push_above(&self, rows: &mut Vec<NodeRow>, node: &DeepNode) {
+        let Some(parent) = node.parent.as_ref().and_then(|parent| self.text.node_of(parent)) else { return };
+        self.push_above(rows, parent);
+        let Some(metric) = metrics::ALL.iter().find(|metric| metric.field() == parent.name) else { return };
+        if !rows.iter().any(|row| row.metric.id == metric.id) {
+            push(rows, row_of(parent, *metric, Formula::NoCounter));
+        }
+    }
+}
+
+/// A row; `push` tells its parent.
+fn row_of(node: &DeepNode, metric: Metric, formula: Formula) -> NodeRow {
+    let parent = node.parent.as_ref();
+    let parent = parent.and_then(|parent| metrics::ALL.iter().find(|metric| metric.field() == parent));
+    NodeRow {
+        metric,
+        parent: parent.map_or(TD_NODE_NONE, |parent| parent.id),
+        above: None,
+        level: node.level,
+        unit: match node.unit {
+            DeepUnit::Slots => TD_UNIT_SLOTS,
+            DeepUnit::Cycles => TD_UNIT_CLOCKS,
+            DeepUnit::Operations => TD_UNIT_OPERATIONS,
+        },
+        formula,
+    }
+}
+
+/// Adds a row below its parent.
+fn push(rows: &mut Vec<NodeRow>, row: NodeRow) {
+    let above = rows.iter().position(|other| other.metric.id == row.parent).map(|place| place as u8);
+    rows.push(NodeRow { above, ..row });
+}
+
+/// A formula of the own tree, with its inputs where they are now.
+fn moved_formula(formula: &Formula, moved: &dyn Fn(usize) -> usize) -> Formula {
+    let all = |places: &[usize]| -> &'static [usize] {
+        places.iter().map(|place| moved(*place)).collect::<Vec<_>>().leak()
+    };
+    match formula {
+        Formula::Slots(input) => Formula::Slots(moved(*input)),
+        Formula::Corrected(of) => Formula::Corrected(CorrectionInputs {
+            slots: moved(of.slots),
+            less: all(of.less),
+            more: all(of.more),
+        }),
+        Formula::Balance(more, less) => Formula::Balance(all(more), all(less)),
+        Formula::Retired(of) => Formula::Retired(RetirementInputs {
+            stalls: all(of.stalls),
+            not_stalls: all(of.not_stalls),
+            retired: moved(of.retired),
+            dispatched: moved(of.dispatched),
+        }),
+        Formula::Rest => Formula::Rest,
+        Formula::NoCounter => Formula::NoCounter,
+        Formula::Of(expr) => Formula::Of(Box::leak(Box::new(moved_expr(expr, moved)))),
+    }
+}
+
+fn moved_expr(expr: &Expr, moved: &dyn Fn(usize) -> usize) -> Expr {
+    let one = |expr: &Expr| -> &'static Expr { Box::leak(Box::new(moved_expr(expr, moved))) };
+    match expr {
+        Expr::Number(number) => Expr::Number(*number),
+        Expr::Input(input) => Expr::Input(moved(*input)),
+        Expr::Slots => Expr::Slots,
+        Expr::Node(id) => Expr::Node(*id),
+        Expr::Sum(a, b) => Expr::Sum(one(a), one(b)),
+        Expr::Difference(a, b) => Expr::Difference(one(a), one(b)),
+        Expr::Product(a, b) => Expr::Product(one(a), one(b)),
+        Expr::Quotient(a, b) => Expr::Quotient(one(a), one(b)),
+        Expr::Least(a, b) => Expr::Least(one(a), one(b)),
+        Expr::Greatest(a, b) => Expr::Greatest(one(a), one(b)),
+        Expr::Part(a, b) => Expr::Part(one(a), one(b)),
+        Expr::IfLess(all) => {
+            Expr::IfLess(Box::leak(Box::new([0, 1, 2, 3].map(|k| moved_expr(&all[k], moved)))))
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! A node's value with all names resolved.
+#![forbid(unsafe_code)]
+
+use super::facts::DeepFacts;
+use super::groups::DeepCore;
+use crate::cpu::expression::{Expression, Operator};
+use crate::model::tree::Expr;
+use std::collections::BTreeSet;
+
+/// No figure follows from others that deep.
+const MOST_STEPS: u32 = 60;
+
+/// A value.
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    Number(f64),
+    Slots,
+    /// An event, by its place in the text.
+    Event(usize),
+    /// A node that the core's own levels have, by its place in their tree.
+    Node(usize),
+    Of(Operator, Box<[Value; 2]>),
+    /// The third where the first is less than the second, else the fourth.
+    IfLess(Box<[Value; 4]>),
+}
+
+/// What a value takes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Taken {
+    pub events: BTreeSet<usize>,
+    pub nodes: BTreeSet<usize>,
+}
+
+impl Value {
+    /// Resolves an expression. What is wrong: why it cannot be told here.
+    pub fn of(expression: &Expression, core: &DeepCore, facts: &DeepFacts) -> Result<Value, String> {
+        resolve(expression, core, facts, 0)
+    }
+
+    pub fn take(&self, taken: &mut Taken) {
+        match self {
+            Value::Number(_) | Value::Slots => {}
+            Value::Event(event) => _ = taken.events.insert(*event),
+            Value::Node(node) => _ = taken.nodes.insert(*node),
+            Value::Of(_, operands) => operands.iter().for_each(|one| one.take(taken)),
+            Value::IfLess(operands) => operands.iter().for_each(|one| one.take(taken)),
+        }
+    }
+
+    /// As the evaluator takes it. `event`: what an event is among the inputs; `node`: the id of a node.
+    pub fn expr(&self, event: &dyn Fn(usize) -> Expr, node: &dyn Fn(usize) -> u32) -> Expr {
+        match self {
+            Value::Number(number) => Expr::Number(*number),
+            Value::Slots => Expr::Slots,
+            Value::Event(place) => event(*place),
+            Value::Node(place) => Expr::Node(node(*place)),
+            Value::Of(operator, operands) => {
+                let own = |k: usize| operands[k].expr(event, node);
+                if matches!(operator, Operator::Less | Operator::NotLess) {
+                    let is_less = f64::from(u8::from(*operator == Operator::Less));
+                    let all = [own(0), own(1), Expr::Number(is_less), Expr::Number(1.0 - is_less)];
+                    return Expr::IfLess(Box::leak(Box::new(all)));
+                }
+                let leaked = |k: usize| -> &'static Expr { Box::leak(Box::new(own(k))) };
+                let make = match operator {
+                    Operator::Plus => Expr::Sum,
+                    Operator::Minus => Expr::Difference,
+                    Operator::Times => Expr::Product,
+                    Operator::By => Expr::Part,
+                    Operator::Min => Expr::Least,
+                    _ => Expr::Greatest,
+                };
+                make(leaked(0), leaked(1))
+            }
+            Value::IfLess(operands) => {
+                Expr::IfLess(Box::leak(Box::new([0, 1, 2, 3].map(|k| operands[k].expr(event, node)))))
+            }
+        }
+    }
+}
+
+fn resolve(all: &Expression, core: &DeepCore, facts: &DeepFacts, steps: u32) -> Result<Value, String> {
+    if steps > MOST_STEPS {
+        return Err("its formula follows from itself".into());
+    }
+    let resolve = |one: &Expression| resolve(one, core, facts, steps + 1);
+    match all {
+        Expression::Number(number) => Ok(Value::Number(*number)),
+        Expression::Name(name) => named(name, core, facts, steps + 1),
+        Expression::Of(operator, operands) => {
+            Ok(Value::Of(*operator, Box::new([resolve(&operands[0])?, resolve(&operands[1])?])))
+        }
+        Expression::If(operands) => {
+            let [condition, then, otherwise] = &**operands;
+            match resolve(condition)? {
+                Value::Number(number) => resolve(if number != 0.0 { then } else { otherwise }),
+                Value::Of(operator @ (Operator::Less | Operator::NotLess), of) => {
+                    let [a, b] = *of;
+                    let (then, otherwise) = (resolve(then)?, resolve(otherwise)?);
+                    Ok(Value::IfLess(Box::new(match operator {
+                        Operator::Less => [a, b, then, otherwise],
+                        _ => [a, b, otherwise, then],
+                    })))
+                }
+                _ => Err("its formula has a condition that compares nothing".into()),
+            }
+        }
+    }
+}
+
+fn named(name: &str, core: &DeepCore, facts: &DeepFacts, steps: u32) -> Result<Value, String> {
+    match name {
+        "smt_on" => return Ok(Value::Number(f64::from(u8::from(facts.smt)))),
+        "tsc_ghz" => {
+            let unknown = "how fast the time-stamp counter runs is not known";
+            return facts.tsc_ghz.map(Value::Number).ok_or_else(|| unknown.into());
+        }
+        "TOPDOWN.SLOTS:PERF_METRICS" | "TOPDOWN.SLOTS" => return Ok(Value::Slots),
+        _ => {}
+    }
+    if let Some(place) = core.text.events.iter().position(|event| event.name == name) {
+        return Ok(match core.cycles_led(place) {
+            Some(width) => Value::Of(Operator::By, Box::new([Value::Slots, Value::Number(width)])),
+            None => Value::Event(place),
+        });
+    }
+    if let Some(place) = core.own_place(name) {
+        return Ok(Value::Node(place));
+    }
+    let node = core.text.node_of(name).and_then(|node| node.value.as_ref());
+    if let Some(value) = core.text.figure(name).or(node) {
+        return resolve(value, core, facts, steps);
+    }
+    Err(match name.strip_suffix(":RETIRE_LATENCY") {
+        Some(event) => format!("the retire latency of {event} is not measured"),
+        None if core.text.node_of(name).is_some() => {
+            format!("{} is in PERF_METRICS alone", name.replace('_', " "))
+        }
+        None => format!("{name} is not counted by the core's own counters"),
+    })
+}
