@@ -3,7 +3,7 @@
 use crate::{print, say};
 use serde::Serialize;
 use std::process::ExitCode;
-use topdown::{Core, cores, not_measured};
+use topdown::{Core, cores, deep_tree, metric, not_measured};
 
 /// The family of cores that MIDR_EL1 identifies; their models are its part numbers.
 const ARM64: u32 = 0;
@@ -14,6 +14,10 @@ pub struct Arguments {
     /// Print one JSON array, for scripts
     #[arg(long)]
     json: bool,
+    /// The nodes of this CPU's tree to its last level: of what each is a share, above which share it is flagged, the event that locates it,
+    /// and which cannot be counted here, and why
+    #[arg(long, conflicts_with_all = ["json", "markdown"])]
+    nodes: bool,
     /// Print the table of docs/cpus.md
     #[arg(long, hide = true, conflicts_with = "json")]
     markdown: bool,
@@ -29,6 +33,8 @@ which of them this machine has.";
 pub fn run(arguments: &Arguments) -> ExitCode {
     let text = if arguments.json {
         topdown_report::json(&cores().map(ListJson::new).collect::<Vec<_>>())
+    } else if arguments.nodes {
+        nodes()
     } else if arguments.markdown {
         markdown()
     } else {
@@ -41,6 +47,28 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         }
         Ok(()) => ExitCode::SUCCESS,
     }
+}
+
+/// The tree of deeper levels of the CPU that runs this.
+fn nodes() -> String {
+    let Some(tree) = deep_tree() else {
+        return "no tree of levels 3 to 6 is published for this CPU, or its core is not counted\n".into();
+    };
+    let mut out = format!("TMA {}: level, node, threshold, and what to do\n", tree.version);
+    for id in tree.nodes() {
+        let Some(node) = metric(id) else { continue };
+        let level = tree.level(id);
+        let above = tree.threshold(id).map_or(String::new(), |above| format!("  > {:.0} %", 100.0 * above));
+        let located = tree.samples(id).first();
+        let located = located.map_or(String::new(), |event| format!("  [{}]", event.to_lowercase()));
+        let why = tree.untold().find(|(untold, _)| *untold == id);
+        let why = why.map_or(String::new(), |(_, why)| format!("  not counted here: {why}"));
+        out += &format!("{}{level} {}{above}{located}{why}\n", "  ".repeat(level as usize - 1), node.field());
+        if let Some(advice) = topdown_report::advice(node.field()) {
+            out += &format!("{}    {advice}\n", "  ".repeat(level as usize - 1));
+        }
+    }
+    out
 }
 
 #[derive(Serialize)]

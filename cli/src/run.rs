@@ -2,6 +2,7 @@
 
 use crate::metrics::Endpoint;
 use crate::outcome::{FAILED, Failure, ended, not_run, place};
+use crate::stat::drill::{DEEPEST, DeepNodes, TurnPlan};
 use crate::stat::{LONGEST, OutsideGroups};
 use crate::sys::{self, End, OpenedWatch};
 use crate::{preload, say, sources, unmeasured};
@@ -67,8 +68,10 @@ pub struct Arguments {
     /// Count the whole down to this level from outside, or with --inside the regions. Where no group of counters holds it, groups of its
     /// parts take turns: from outside, and then nothing is measured from inside, so there are no regions; or with --inside from one
     /// execution of a region to another
-    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=topdown::deepest_level().into()))]
+    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=DEEPEST.into()))]
     td_level: Option<u32>,
+    #[command(flatten)]
+    deep: DeepNodes,
     /// The library to load into the command [default: libtopdown-preload.so beside `topdown` or in ../lib]
     #[arg(long, value_name = "FILE", env = "TOPDOWN_PRELOAD")]
     preload: Option<PathBuf>,
@@ -107,12 +110,12 @@ fn measured(arguments: &Arguments) -> Result<End, Failure> {
         )));
     }
     let format = Format::of(arguments.output.as_deref()).map_err(|error| failed(error.to_string()))?;
-    let turns = arguments.turns();
-    if !turns.is_empty() {
+    let turns = arguments.turns()?;
+    if !turns.parts.is_empty() {
         arguments.outside_alone()?;
     }
     let library = match preload::find(arguments.preload.as_deref()) {
-        _ if arguments.outside || !turns.is_empty() => None,
+        _ if arguments.outside || !turns.parts.is_empty() => None,
         found => Some(found.map_err(failed)?),
     };
     if let Some(timeline) = &arguments.timeline {
@@ -126,9 +129,12 @@ fn measured(arguments: &Arguments) -> Result<End, Failure> {
 }
 
 impl Arguments {
-    /// Below which nodes the level is counted in turns from outside; none: one group holds it, or none does.
-    fn turns(&self) -> Vec<u32> {
-        self.td_level.filter(|_| !self.inside).map_or(Vec::new(), topdown::subtrees_of_level)
+    /// What is counted in turns from outside; none: one group holds the level, or none does.
+    fn turns(&self) -> Result<TurnPlan, Failure> {
+        if self.inside {
+            return Ok(TurnPlan::default());
+        }
+        TurnPlan::of(self.td_level, &self.deep, None)
     }
 
     /// Whether the command has regions, as far as that is known before it runs.
@@ -213,13 +219,13 @@ fn reported(arguments: &Arguments, library: Option<&Path>, format: Format) -> Re
     // (simulated figures are no part of real ones, and both cannot have the general-purpose counters)
     let alone = arguments.inside || simulated || is(SOURCE, &|value| value == "counters");
     let alone = alone && library.is_some();
-    let (turns, level) = (arguments.turns(), arguments.td_level.unwrap_or(0));
+    let (turns, level) = (arguments.turns()?, arguments.td_level.unwrap_or(0));
     // (of short executions registers tell little, and on E-cores there are none)
-    let of_regions = beside_registers_fits(loaded.is_some() && !alone && turns.is_empty() && level < 2)
+    let of_regions = beside_registers_fits(loaded.is_some() && !alone && turns.parts.is_empty() && level < 2)
         && !sources::is_chosen()
         && arguments.has_regions();
     let shared = if of_regions { sources::shared() } else { None };
-    let options = match &turns[..] {
+    let options = match &turns.parts[..] {
         [] if alone => None,
         [] if of_regions => shared.as_ref().map(|shared| shared.outside),
         [] => outside_options(level, library.is_some(), loaded.is_some()),
@@ -249,7 +255,7 @@ fn reported(arguments: &Arguments, library: Option<&Path>, format: Format) -> Re
             (Some(options), true) => OutsideGroups::by_task(pid, options).ok(),
             (Some(options), false) => OutsideGroups::of_whole(pid, options, &[], &turns)
                 .inspect_err(|why| {
-                    turns.iter().take(1).for_each(|_| say(&format!("nothing is measured: {why}")))
+                    turns.parts.iter().take(1).for_each(|_| say(&format!("nothing is measured: {why}")))
                 })
                 .ok(),
         };

@@ -202,11 +202,7 @@ impl CommandEnd {
             signal,
             wall_ns: self.wall.as_nanos() as u64,
             cpu_ns: self.cpu.as_nanos() as u64,
-            lost_ns: 0,
-            outlived: None,
-            sources: String::new(),
-            sandboxed: false,
-            ipc: None,
+            ..Run::default()
         }
     }
 }

@@ -110,6 +110,12 @@ fn wasted(report: &Report) -> Markup {
                         }
                     }
                 }
+                @for run in report.outside.iter().map(|outside| &outside.run).filter(|run| !run.findings.is_empty()) {
+                    h3 { "Below level 2, by the thresholds of " (HtmlText(&run.tree)) }
+                    ol {
+                        @for finding in &run.findings { li { (HtmlText(&finding.text())) } }
+                    }
+                }
             }
         }
     }

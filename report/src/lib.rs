@@ -11,6 +11,7 @@ mod demangle;
 mod sum;
 
 mod account;
+mod advice;
 mod merge;
 pub mod model;
 pub mod nodes;
@@ -30,6 +31,7 @@ mod text;
 mod trace;
 
 pub use account::Gaps;
+pub use advice::{advice, meaning};
 pub use compare::{Comparison, by_name, compare, pairs, unsure};
 pub use csv::{cell, number, quoted, separated, yes_or_no};
 pub use demangle::function as function_name;
@@ -37,7 +39,7 @@ pub use html::page;
 pub use input::{open_regular, read_whole, unreadable};
 pub use merge::{OutsideCount, ProcessSums};
 pub use model::{Report, SCHEMA};
-pub use nodes::ShareInterval;
+pub use nodes::{NodeKind, ShareInterval};
 pub use output::{Claim, Output, Wait, is_stdout, stdout_was_closed, wait_for_readers_by};
 pub use topdown_table::clean;
 pub use words::{SANDBOXED, UNCOUNTED, count, occasion_of, percent, short, thousands, time};

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::account::{Level1, Level2};
-use crate::nodes::{self, NodeKind};
+use crate::nodes::{self, NodeKind, ShareInterval};
 use crate::timeline::Timeline;
 use serde::{Serialize, Serializer};
 use topdown::Path;
@@ -78,9 +78,39 @@ pub struct OutsideProcess {
     pub item: Item,
 }
 
+/// A node below level 2 that is flagged, and below which none is: it and the nodes above it are over their thresholds.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finding {
+    /// perf's name of it.
+    pub node: String,
+    /// Its share.
+    #[serde(flatten)]
+    pub share: ShareInterval,
+    /// What it is a share of.
+    pub unit: &'static str,
+    /// The share above which it is flagged.
+    pub threshold: f64,
+    /// All of its interval is above, and so are those of the nodes above it; else it may be.
+    pub sure: bool,
+    /// The nodes above it, the root first, with their shares if they were measured.
+    pub above: Vec<(String, Option<f64>)>,
+    /// What it means.
+    pub meaning: String,
+    /// What to do about it.
+    pub advice: String,
+    /// Events to sample, by which it is located.
+    pub locate: Vec<String>,
+}
+
 /// How a command ended, and what was seen of it.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Run {
+    /// Of nodes below level 2 those that are flagged, the largest first: what each means, and what to do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
+    /// The published tree that these are of: "TMA 5.2, table of 2026-06-02".
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub tree: String,
     /// The command and its arguments.
     pub command: String,
     /// Where it ran.

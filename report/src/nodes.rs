@@ -5,7 +5,8 @@
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::fmt::{self, Display, Formatter};
 use topdown::{
-    FEWEST_TURNS, Metric, Node, TD_NODE_NONE, TD_UNIT_CLOCKS, TD_UNIT_SLOTS, TurnTally, is_in_turns,
+    FEWEST_TURNS, Metric, Node, TD_NODE_NONE, TD_UNIT_CLOCKS, TD_UNIT_OPERATIONS, TD_UNIT_SLOTS, TurnTally,
+    is_in_turns,
 };
 
 /// Which node it is.
@@ -22,7 +23,9 @@ pub struct NodeKind {
 }
 
 impl NodeKind {
-    fn of(node: &Node) -> Option<NodeKind> {
+    /// Of a node; None: it has no name.
+    #[must_use]
+    pub fn of(node: &Node) -> Option<NodeKind> {
         Some(NodeKind { metric: node.metric()?, parent: node.parent, level: node.level, unit: node.unit })
     }
 
@@ -36,6 +39,7 @@ impl NodeKind {
         match self.unit {
             TD_UNIT_SLOTS => "slots",
             TD_UNIT_CLOCKS => "clocks",
+            TD_UNIT_OPERATIONS => "operations",
             _ => "",
         }
     }
@@ -100,7 +104,11 @@ pub struct NodeInterval {
 impl NodeInterval {
     /// "20.0 % of cycles, between 19.9 and 20.1".
     pub fn text(&self) -> String {
-        let of = if self.kind.unit == TD_UNIT_CLOCKS { "cycles" } else { "slots" };
+        let of = match self.kind.unit {
+            TD_UNIT_CLOCKS => "cycles",
+            TD_UNIT_OPERATIONS => "operations",
+            _ => "slots",
+        };
         let ShareInterval { value, low, high } = self.share;
         format!("{:.1} % of {of}, between {:.1} and {:.1}", 100.0 * value, 100.0 * low, 100.0 * high)
     }
@@ -354,8 +362,15 @@ impl NodeSums {
 
     /// As shares, parents before their children. `uncounted`: slots that may have passed uncounted.
     pub fn shown(&self, uncounted: f64) -> Vec<NodeInterval> {
+        let of_slots = self.amounts.iter().filter(|amount| amount.kind.unit == TD_UNIT_SLOTS);
+        let slots = of_slots.map(|amount| amount.known + amount.unknown).fold(0.0, f64::max);
         let share = |amount: &Amount| {
             let all = amount.known + amount.unknown;
+            // (no cycle has less than half of the slots of another, as where a core's two threads share them)
+            let uncounted = match amount.kind.unit {
+                TD_UNIT_CLOCKS if slots > 0.0 => uncounted * (2.0 * all / slots).min(1.0),
+                _ => uncounted,
+            };
             let value = (amount.value / amount.known).clamp(0.0, 1.0);
             let part = uncounted / (uncounted + all);
             let low = (amount.low / all).clamp(0.0, 1.0) * (1.0 - part);

@@ -55,6 +55,12 @@ pub fn render(report: &Report) -> String {
     let whole =
         if report.outside.is_some() { "whole program, counted from outside" } else { "whole program" };
     block(&mut out, whole, &report.whole, false);
+    for run in report.outside.iter().map(|outside| &outside.run) {
+        run.findings.iter().for_each(|finding| line(&mut out, 2, &finding.text()));
+        if !run.tree.is_empty() {
+            line(&mut out, 2, &format!("(nodes below level 2: {})", run.tree));
+        }
+    }
     parts(&mut out, &report.whole, "outside regions", !report.regions.is_empty());
     kinds_of_core(&mut out, report);
     let threads = words::threads(report, MOST);

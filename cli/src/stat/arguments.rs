@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::cpus::cpu_list;
+use super::drill::{DEEPEST, DeepNodes, TurnPlan};
 use super::ipc::E_CORES;
 use super::rows_per::RowsPer;
 use super::table::Style;
@@ -115,15 +116,17 @@ const PARTS: [&str; 7] =
     ["repeat", "per_core", "per_socket", "per_thread", "per_process", "field_separator", "json_output"];
 
 /// What is counted.
-#[derive(clap::Args, Clone, Copy, Default)]
+#[derive(clap::Args, Clone, Default)]
 pub struct CountOptions {
     /// Count down to this level [default: the deepest that the general-purpose counters have; of rows of text 1. Level 1 takes three or four
     /// general-purpose counters, level 2 seven or eight]. Where no group of them holds the level whole, groups of its parts take turns
-    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=topdown::deepest_level().into()))]
+    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=DEEPEST.into()))]
     pub(super) td_level: Option<u32>,
+    #[command(flatten)]
+    pub(super) deep: DeepNodes,
     /// Count what is below this node beside level 1, on cores whose counters cannot hold all of a level in one group: perf's name
     /// of it, such as frontend_bound
-    #[arg(long, value_name = "NODE", value_parser = subtree)]
+    #[arg(long, value_name = "NODE", value_parser = subtree, conflicts_with_all = ["nodes", "drill"])]
     pub(super) subtree: Option<u32>,
     /// Count what the kernel does, too
     #[arg(long)]
@@ -169,11 +172,11 @@ impl Arguments {
         Ok(())
     }
 
-    /// Below which nodes the level is counted in turns; none: one group holds it, or none does.
-    pub(super) fn turns(&self) -> Result<Vec<u32>, Failure> {
-        let turns = self.what.td_level.map_or(Vec::new(), topdown::subtrees_of_level);
+    /// What is counted in turns; none: one group holds it, or none does.
+    pub(super) fn turns(&self) -> Result<TurnPlan, Failure> {
+        let turns = TurnPlan::of(self.what.td_level, &self.what.deep, self.cpus.as_ref())?;
         let refused = [(self.by().is_some(), "rows of parts (--per-...)"), (self.wait, "--wait")];
-        match refused.iter().find(|(given, _)| *given && !turns.is_empty()) {
+        match refused.iter().find(|(given, _)| *given && !turns.parts.is_empty()) {
             Some((_, what)) => Err(failed(format!(
                 "--td-level: no group holds this level here, so groups of its parts take turns, of all that is counted and while the \
                  command runs: not with {what}; --subtree counts a part of it all the time"
@@ -255,7 +258,7 @@ impl Arguments {
 
     /// What all groups have in common.
     pub(super) fn options(&self, show: &Show) -> Options {
-        let CountOptions { td_level, subtree, kernel } = self.what;
+        let CountOptions { td_level, subtree, kernel, .. } = self.what;
         let level = if *show == Show::Rows(Style::Text) && subtree.is_none() { 1 } else { 0 };
         let (level, subtree) = (td_level.unwrap_or(level), subtree.unwrap_or(TD_NODE_NONE));
         Options { level, subtree, kernel, ..Options::default() }

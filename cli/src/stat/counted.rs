@@ -1,6 +1,7 @@
 //! What a count is of: groups that are read together, or groups that take turns, which are to the reader as one.
 #![forbid(unsafe_code)]
 
+use super::drill::TurnPlan;
 use super::group::{GroupCount, GroupTarget, Reading, StatGroup};
 use super::groups::Groups;
 use super::ipc::IpcPmu;
@@ -50,11 +51,11 @@ impl CountedGroups {
         pid: i32,
         options: &Options,
         kinds: &[IpcPmu],
-        subtrees: &[u32],
+        turns: &TurnPlan,
     ) -> Result<CountedGroups, Error> {
-        match subtrees {
+        match turns.parts[..] {
             [] => Groups::of_command(pid, options, kinds).map(CountedGroups::from),
-            _ => GroupsInTurns::of_command(pid, options, subtrees)
+            _ => GroupsInTurns::of_command(pid, options, turns)
                 .map(|rotation| CountedGroups::in_turns(options, rotation)),
         }
     }
@@ -67,11 +68,11 @@ impl CountedGroups {
         whom: &StatTarget,
         options: &Options,
         kinds: &[IpcPmu],
-        subtrees: &[u32],
+        turns: &TurnPlan,
     ) -> Result<CountedGroups, Error> {
-        match subtrees {
+        match turns.parts[..] {
             [] => whom.open(options, kinds).map(CountedGroups::from),
-            _ => GroupsInTurns::of(whom, options, subtrees)
+            _ => GroupsInTurns::of(whom, options, turns)
                 .map(|rotation| CountedGroups::in_turns(options, rotation)),
         }
     }

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::str;
 use std::sync::OnceLock;
@@ -31,6 +31,12 @@ pub fn online() -> BTreeSet<u32> {
     let file = FILE.get_or_init(|| File::open(ONLINE).ok()).as_ref();
     let length = file.and_then(|file| file.read_at(&mut bytes, 0).ok()).unwrap_or(0);
     str::from_utf8(&bytes[..length]).ok().and_then(|list| cpu_list(list.trim()).ok()).unwrap_or_default()
+}
+
+/// CPUs of a PMU; None: there is no such PMU.
+pub fn cpus_of(pmu: &str) -> Option<BTreeSet<u32>> {
+    let cpus = fs::read_to_string(format!("/sys/bus/event_source/devices/{pmu}/cpus")).ok()?;
+    cpu_list(cpus.trim()).ok()
 }
 
 #[cfg(test)]

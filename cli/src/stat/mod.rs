@@ -9,6 +9,7 @@ mod clock;
 mod columns;
 pub mod counted;
 mod cpus;
+pub mod drill;
 mod execs;
 pub mod figures;
 pub mod group;
@@ -37,6 +38,7 @@ pub use arguments::{Arguments, HELP, LONGEST, USAGE};
 use columns::columns;
 use counted::CountedGroups;
 pub use cpus::cpu_list;
+use drill::TurnPlan;
 use figures::{StatFigures, apart, by_pmu};
 use group::GroupCount;
 use group::StatGroup;
@@ -121,8 +123,8 @@ struct StatCount<'a> {
     looked: Duration,
     /// It was said that figures could not be read.
     unread: bool,
-    /// Below which nodes the level is counted in turns; none: one group counts all.
-    turns: Vec<u32>,
+    /// What is counted in turns; none: one group counts all.
+    turns: TurnPlan,
     /// When the next row is due.
     row_due: Duration,
     /// It was said that nodes were not measured for want of turns.
@@ -336,7 +338,7 @@ impl StatCount<'_> {
 
     /// When it is called first.
     fn first(&self) -> Option<Duration> {
-        let turn = (!self.turns.is_empty()).then_some(FIRST);
+        let turn = (!self.turns.parts.is_empty()).then_some(FIRST);
         self.pace().into_iter().chain(turn).min()
     }
 
@@ -348,7 +350,7 @@ impl StatCount<'_> {
             self.row_due = NextTick::Multiple(interval).after(at);
         }
         let changed = self.hotplug.as_ref().is_some_and(Hotplug::has_changed);
-        let looks = (self.show_rows() && self.turns.is_empty()) || changed || at >= self.looked + LOOK;
+        let looks = (self.show_rows() && self.turns.parts.is_empty()) || changed || at >= self.looked + LOOK;
         let looked_at = Instant::now();
         if let Some(online) = self.cpus.as_ref().filter(|_| looks).and_then(StatTarget::online) {
             self.looked = at;

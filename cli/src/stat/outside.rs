@@ -4,6 +4,7 @@
 use super::clock::tells_threads_apart;
 use super::counted::CountedGroups;
 use super::cpus::online;
+use super::drill::TurnPlan;
 use super::execs::{ExecEvents, ExecsWatch};
 use super::groups::Groups;
 use super::intervals::IntervalRecorder;
@@ -47,9 +48,9 @@ impl OutsideGroups {
         pid: i32,
         options: &Options,
         kinds: &[IpcPmu],
-        subtrees: &[u32],
+        turns: &TurnPlan,
     ) -> Result<OutsideGroups, Error> {
-        let groups = CountedGroups::of_command(pid, options, kinds, subtrees)?;
+        let groups = CountedGroups::of_command(pid, options, kinds, turns)?;
         Ok(OutsideGroups::new(pid, groups, None))
     }
 
@@ -77,7 +78,7 @@ impl OutsideGroups {
         match groups {
             Ok(groups) => Ok(OutsideGroups::new(pid, groups.into(), Some(Tasks::default()))),
             Err(why) => {
-                let mut whole = OutsideGroups::of_whole(pid, options, &[], &[])?;
+                let mut whole = OutsideGroups::of_whole(pid, options, &[], &TurnPlan::default())?;
                 whole.groups.all.iter_mut().for_each(|group| group.label = ALL.into());
                 say(&format!("threads and processes are not told apart: {why}"));
                 Ok(whole)
@@ -185,7 +186,8 @@ impl OutsideGroups {
         let mut counted = whole(groups, tasks, outlived != Some(false), ran.wall, String::new())?;
         tasks.iter().flat_map(|tasks| tasks.remarks()).for_each(|line| say(&line));
         let lost_ns = loss.of(counted.run.cpu_ns);
-        counted.run = Run { lost_ns, outlived, ipc: counted.run.ipc, ..ran.run(command) };
+        let Run { ipc, findings, tree, .. } = std::mem::take(&mut counted.run);
+        counted.run = Run { lost_ns, outlived, ipc, findings, tree, ..ran.run(command) };
         counted.timeline = self.recorder.map(|recorder| recorder.end(&self.groups, ran.wall));
         Ok(counted)
     }

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 use super::clock::{TaskClock, TimeOf};
+use super::drill::{DrillDown, TurnPlan};
 use super::figures::{StatFigures, by_pmu};
 use super::group::GroupCount;
 use super::group::{GroupTarget, Reading, StatGroup};
@@ -21,13 +22,17 @@ use topdown_seam::identity;
 
 /// The first one. (Processes are short at first)
 pub const FIRST: Duration = Duration::from_millis(10);
+/// Of a program that is drilled down. (Each level takes `FEWEST_TURNS` of the one above it first.)
+const DRILL_STRETCH: Duration = Duration::from_millis(10);
 /// A timeline has no shorter intervals at first.
 pub const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Groups that take turns.
 pub struct GroupsInTurns {
-    /// The last is of no subtree.
+    /// The last is of whole levels.
     turns: Vec<Groups>,
+    /// If not all of them have turns.
+    drill: Option<DrillDown>,
     now: usize,
     rotation: Rotation,
     /// When the next turn begins.
@@ -44,27 +49,36 @@ impl GroupsInTurns {
     /// What `open` opens with the options of each turn; where one cannot be, a line says so.
     fn open(
         options: &Options,
-        subtrees: &[u32],
+        plan: &TurnPlan,
         mut open: impl FnMut(&Options) -> Result<Groups, Error>,
     ) -> Result<GroupsInTurns, Error> {
         let whole = Options { level: 0, ..*options };
-        let parts = subtrees.iter().map(|subtree| Options { level: 0, subtree: *subtree, ..*options });
-        let (mut turns, mut refused) = (Vec::new(), None);
-        for part in parts.chain([whole]) {
-            match open(&Options { off: !turns.is_empty(), ..part }) {
-                Ok(groups) => turns.push(groups),
+        let parts = plan.parts.iter().map(|part| (Some(*part), part.options(options)));
+        let (mut turns, mut opened, mut refused) = (Vec::new(), Vec::new(), None::<Error>);
+        for (part, of_part) in parts.chain([(None, whole)]) {
+            match open(&Options { off: !turns.is_empty(), ..of_part }) {
+                Ok(groups) => {
+                    turns.push(groups);
+                    opened.extend(part);
+                }
                 Err(why) => {
-                    say(&format!("a part of level {} is not counted: {why}", options.level));
+                    // (of dozens of groups the same may be said)
+                    if refused.as_ref().is_none_or(|other| other.to_string() != why.to_string()) {
+                        say(&format!("a part of level {} is not counted: {why}", options.level));
+                    }
                     refused = Some(why);
                 }
             }
         }
+        let drill =
+            if plan.drills && opened.len() + 1 == turns.len() { DrillDown::new(&opened) } else { None };
         let rotation = Rotation::new(turns.len(), identity::unique());
         match refused {
             Some(why) if turns.is_empty() => Err(why),
             _ => Ok(GroupsInTurns {
                 over: Stretches::of_turns(turns.len()),
                 turns,
+                drill,
                 now: 0,
                 rotation,
                 due: Instant::now() + FIRST,
@@ -79,9 +93,9 @@ impl GroupsInTurns {
     ///
     /// # Errors
     /// Those of `td_open`.
-    pub fn of_command(pid: i32, options: &Options, subtrees: &[u32]) -> Result<GroupsInTurns, Error> {
+    pub fn of_command(pid: i32, options: &Options, plan: &TurnPlan) -> Result<GroupsInTurns, Error> {
         let open = |options: &Options| Groups::of_command(pid, options, &[]);
-        let mut rotation = GroupsInTurns::open(options, subtrees, open)?;
+        let mut rotation = GroupsInTurns::open(options, plan, open)?;
         rotation.times.push(TimeOf::command(TaskClock::of_command(pid).map_err(no_clock)?));
         Ok(rotation)
     }
@@ -90,8 +104,8 @@ impl GroupsInTurns {
     ///
     /// # Errors
     /// Those of `td_open`.
-    pub fn of(whom: &StatTarget, options: &Options, subtrees: &[u32]) -> Result<GroupsInTurns, Error> {
-        let mut rotation = GroupsInTurns::open(options, subtrees, |options| whom.open(options, &[]))?;
+    pub fn of(whom: &StatTarget, options: &Options, plan: &TurnPlan) -> Result<GroupsInTurns, Error> {
+        let mut rotation = GroupsInTurns::open(options, plan, |options| whom.open(options, &[]))?;
         let times = rotation.turns[0].all.iter().filter_map(|group| TimeOf::of(&group.of).transpose());
         rotation.times = times.collect::<io::Result<_>>().map_err(no_clock)?;
         rotation.turns[0].count(true, Duration::ZERO); // what was counted before a clock went
@@ -118,14 +132,16 @@ impl GroupsInTurns {
 
     /// The next group's turn.
     fn next(&mut self, at_work: bool) {
-        let next = self.rotation.choose();
+        let turns = self.drill.as_mut().map_or(u64::MAX, |drill| drill.turns(&self.over));
+        let next = self.rotation.choose_of(turns);
         let last = std::mem::replace(&mut self.now, next);
         if next != last {
             self.turns[last].switch(false);
             self.turns[next].switch(true);
         }
         self.add(last, at_work);
-        let length = self.rotation.length(STRETCH.as_nanos() as u64);
+        let stretch = if self.drill.is_some() { DRILL_STRETCH } else { STRETCH };
+        let length = self.rotation.length(stretch.as_nanos() as u64);
         self.due = Instant::now() + Duration::from_nanos(length);
     }
 

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use std::time::Duration;
-use topdown::{FEWEST_TURNS, Node, TD_NODE_NONE, TD_UNIT_CLOCKS, TurnTally};
+use topdown::{FEWEST_TURNS, Node, TD_NODE_NONE, TD_UNIT_SLOTS, TurnTally};
 use topdown_report::Gaps;
 
 /// A stretch is shorter than twice this; how long is left to chance, as what is counted may have a period.
@@ -14,9 +14,9 @@ fn far(node: &Node) -> f64 {
     (node.value - node.low).max(node.high - node.value)
 }
 
-/// Of so many slots: these, or of a node that is a share of cycles as many of those.
+/// Of so many slots: these, or of a node that is a share of cycles or operations as many of those.
 fn whole_of(tally: &TurnTally, node: &Node, slots: u64) -> u64 {
-    if node.unit == TD_UNIT_CLOCKS { (tally.whole / tally.slots * slots as f64) as u64 } else { slots }
+    if node.unit == TD_UNIT_SLOTS { slots } else { (tally.whole / tally.slots * slots as f64) as u64 }
 }
 
 /// Of all stretches since the first: how long they were, and the most slots per nanosecond that one of them had.
@@ -24,6 +24,15 @@ fn whole_of(tally: &TurnTally, node: &Node, slots: u64) -> u64 {
 struct StretchPace {
     ns: u64,
     most_slots_per_ns: f64,
+}
+
+/// A node, as it was seen first.
+#[derive(Clone, Copy)]
+struct TalliedNode {
+    node: Node,
+    /// The nearest node above it that the same group measured: of this its share is told.
+    above: u32,
+    tally: TurnTally,
 }
 
 /// Stretches that are over.
@@ -39,7 +48,7 @@ pub struct Stretches {
     pub gap_ns: u64,
     pace: StretchPace,
     /// Nodes, parents before children; each as it was seen first.
-    nodes: Vec<(Node, TurnTally)>,
+    nodes: Vec<TalliedNode>,
 }
 
 impl Stretches {
@@ -61,27 +70,42 @@ impl Stretches {
             self.pace.most_slots_per_ns.max(slots as f64 / running_ns.max(1) as f64);
         self.of_turn[turn] += 1;
         self.slots += slots;
+        let of = |id: u32| nodes.iter().find(|node| node.id == id);
         let value = |id: u32| match id {
             TD_NODE_NONE => Some(1.0),
-            _ => nodes.iter().find(|node| node.id == id && node.measured != 0).map(|node| node.value),
+            _ => of(id).filter(|node| node.measured != 0).map(|node| node.value),
         };
         for node in nodes.iter().filter(|node| node.measured != 0) {
-            let Some(parent) = value(node.parent) else { continue };
-            let place = self.nodes.iter().position(|(known, _)| known.id == node.id).unwrap_or_else(|| {
-                let place = self.nodes.partition_point(|(known, _)| known.level <= node.level);
-                self.nodes.insert(place, (*node, TurnTally::default()));
+            let place = self.nodes.iter().position(|known| known.node.id == node.id).unwrap_or_else(|| {
+                let mut above = node.parent;
+                while let Some(unmeasured) = of(above).filter(|above| above.measured == 0) {
+                    above = unmeasured.parent;
+                }
+                let order = |node: &Node| (node.level, node.parent, node.id);
+                let place = self.nodes.partition_point(|known| order(&known.node) < order(node));
+                self.nodes.insert(place, TalliedNode { node: *node, above, tally: TurnTally::default() });
                 place
             });
-            self.nodes[place].1.add(node, parent * slots as f64, slots as f64);
+            let known = &mut self.nodes[place];
+            if let Some(above) = value(known.above) {
+                known.tally.add(node, above * slots as f64, slots as f64);
+            }
         }
+    }
+
+    /// How many.
+    pub fn count(&self) -> u64 {
+        self.count
     }
 
     /// Those since then.
     pub fn since(&self, then: &Stretches) -> Stretches {
-        let before = |id: u32| then.nodes.iter().find(|(node, _)| node.id == id).map(|(_, tally)| *tally);
-        let nodes = self.nodes.iter();
-        let nodes =
-            nodes.map(|(node, tally)| (*node, tally.since(&before(node.id).unwrap_or_default()))).collect();
+        let before = |id: u32| then.nodes.iter().find(|known| known.node.id == id).map(|known| known.tally);
+        let nodes = self.nodes.iter().map(|known| {
+            let before = before(known.node.id).unwrap_or_default();
+            TalliedNode { tally: known.tally.since(&before), ..*known }
+        });
+        let nodes = nodes.collect();
         let of_turn = self.of_turn.iter().enumerate();
         Stretches {
             count: self.count - then.count,
@@ -118,8 +142,8 @@ impl Stretches {
     /// The nodes that were measured, with their shares, if such a part of the slots was not counted.
     pub fn nodes(&self, uncounted: f64) -> Vec<Node> {
         let mut shares: Vec<(Node, f64, f64)> = Vec::new();
-        for (node, tally) in &self.nodes {
-            let of_parent = match node.parent {
+        for TalliedNode { node, above, tally } in &self.nodes {
+            let of_parent = match *above {
                 TD_NODE_NONE => Some((1.0, 0.0)),
                 id => shares.iter().find(|(node, ..)| node.id == id).map(|(_, value, far)| (*value, *far)),
             };
@@ -147,12 +171,14 @@ impl Stretches {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use topdown::TD_UNIT_CLOCKS;
 
     fn node(id: u32, parent: u32, level: u32, value: f64) -> Node {
         Node {
             id,
             parent,
             level,
+            unit: TD_UNIT_SLOTS,
             measured: 1,
             value,
             low: value - 0.001,
@@ -213,6 +239,25 @@ mod tests {
         let waits = over.nodes(0.0)[1];
         assert_eq!((waits.unit, waits.whole), (TD_UNIT_CLOCKS, 16_000));
         assert!((waits.value - 0.3).abs() < 1e-9 && far(&waits) < 0.003, "{waits:?}");
+    }
+
+    #[test]
+    fn what_is_below_a_node_that_its_group_does_not_measure_is_a_part_of_the_nearest_that_it_does() {
+        let mut over = Stretches::of_turns(2);
+        for k in 0..64 {
+            let starved = f64::from(k / 2 % 2) * 0.8;
+            let root = node(1, TD_NODE_NONE, 1, starved);
+            // the second group has the grandchild alone, a quarter of the root
+            let unmeasured = Node { measured: 0, value: f64::NAN, ..node(2, 1, 2, 0.0) };
+            let nodes = [root, if k % 2 == 0 { node(2, 1, 2, starved / 2.0) } else { unmeasured }];
+            let grandchild = node(3, 2, 3, starved / 4.0);
+            let all = [&nodes[..], &[grandchild][..k as usize % 2]].concat();
+            over.add(k as usize % 2, &all, 1000, (1, 1));
+        }
+        let shares = over.nodes(0.0);
+        assert_eq!(shares.iter().map(|node| node.id).collect::<Vec<_>>(), [1, 2, 3]);
+        assert!((shares[1].value - 0.2).abs() < 1e-9 && (shares[2].value - 0.1).abs() < 1e-9, "{shares:?}");
+        assert!(shares.iter().all(|node| node.low <= node.value && node.value <= node.high));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::counted::CountedGroups;
+use super::drill;
 use super::figures::by_pmu;
 use super::group::GroupCount;
 use super::ipc::IpcCounts;
@@ -64,7 +65,7 @@ pub fn count_of(
     enabled_ns: Option<u64>,
 ) -> Result<OutsideCount, Error> {
     let (mut parts, mut nodes, mut all): (_, _, Option<IpcCounts>) = (Vec::new(), None, None);
-    let mut gaps = Gaps::default();
+    let (mut gaps, mut findings) = (Gaps::default(), Vec::new());
     for (group, mut figures) in by_pmu(counted)? {
         // (it is not read at once with the groups)
         let enabled_ns = enabled_ns.map(|ns| ns.max(figures.sum.time_running_ns));
@@ -72,6 +73,7 @@ pub fn count_of(
         let info = &group.info;
         if let Some(stretches) = &figures.stretches {
             (nodes, gaps) = (Some(stretches.nodes(0.0)), stretches.gaps());
+            findings = drill::found(&figures.nodes());
         }
         let machine = Machine {
             cpu: info.cpu.clone(),
@@ -99,6 +101,8 @@ pub fn count_of(
     let run = Run {
         cpu_ns: parts.iter().map(enabled).max().filter(|_| !of_cpus).unwrap_or(0),
         ipc: all.and_then(|all| all.ipc()),
+        findings,
+        tree: nodes.as_deref().and_then(drill::tree).unwrap_or_default(),
         ..Run::default()
     };
     Ok(OutsideCount { run, parts, nodes, gaps, of_cpus, ..OutsideCount::default() })

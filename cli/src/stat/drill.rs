@@ -1,0 +1,224 @@
+//! What takes turns to count a level that no group holds, and which of the groups have a turn: all of them, or those of the children of
+//! nodes that are flagged.
+#![forbid(unsafe_code)]
+
+use super::cpus::cpus_of;
+use super::stretches::Stretches;
+use crate::outcome::{Failure, failed};
+use std::collections::BTreeSet;
+use topdown::{DeepTree, Node, Options, TD_NODE_NONE, TD_NODE_RETIRING, deep_tree, metric, metric_of_name};
+use topdown_report::model::Finding;
+use topdown_report::{NodeKind, ShareInterval};
+
+/// A group that takes turns with others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TurnPart {
+    /// `Options::subtree`.
+    pub subtree: u32,
+    /// `Options::group`.
+    pub group: u32,
+}
+
+/// The PMU of a hybrid CPU's P-cores.
+const P_CORES: &str = "cpu_core";
+/// No published tree is deeper.
+pub const DEEPEST: u32 = 6;
+
+/// Groups that take turns beside the one of whole levels; none: that counts all.
+#[derive(Clone, Debug, Default)]
+pub struct TurnPlan {
+    pub parts: Vec<TurnPart>,
+    /// They have turns where the nodes above theirs are flagged.
+    pub drills: bool,
+}
+
+/// Nodes of deeper levels that are wanted.
+#[derive(clap::Args, Clone, Default)]
+pub struct DeepNodes {
+    /// Count these nodes of levels 3 to 6, in turns: perf's names, with or without tma_
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', conflicts_with = "drill")]
+    pub nodes: Vec<String>,
+    /// Drill down: count levels 1 and 2, and below them the children of what is above its threshold, level by level while the program runs
+    #[arg(long)]
+    pub drill: bool,
+}
+
+/// Whether the truth of a node is above its threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Flag {
+    Not,
+    MayBe,
+    Is,
+}
+
+/// Which groups have a turn while a program is drilled down.
+pub struct DrillDown {
+    tree: &'static DeepTree,
+    /// Of each turn what it tells below level 2; none of those that tell levels 1 and 2, which have turns always.
+    of_turn: Vec<Vec<u32>>,
+    /// What there was some time ago, and the time before that.
+    before: [Stretches; 2],
+}
+
+/// So many stretches are a phase, of which a node is looked at by itself.
+const PHASE: u64 = 60;
+
+impl TurnPart {
+    /// The options that open it.
+    pub fn options(&self, all: &Options) -> Options {
+        Options { level: 0, subtree: self.subtree, group: self.group, ..*all }
+    }
+}
+
+impl TurnPlan {
+    /// What counts what is wanted, on these CPUs alone if there are some; none, if one group does, or none here (`td_open` says why).
+    ///
+    /// # Errors
+    /// A node is none, or cannot be counted here.
+    pub fn of(
+        level: Option<u32>,
+        wanted: &DeepNodes,
+        cpus: Option<&BTreeSet<u32>>,
+    ) -> Result<TurnPlan, Failure> {
+        let subtree = |subtree| TurnPart { subtree, group: 0 };
+        let own = |level| topdown::subtrees_of_level(level).into_iter().map(subtree);
+        let level = match level {
+            None if wanted.drill || !wanted.nodes.is_empty() => DEEPEST,
+            None => return Ok(TurnPlan::default()),
+            Some(level) => level,
+        };
+        let held: Vec<TurnPart> = own(level).collect();
+        let tree = deep_tree().filter(|_| level > 2 && held.is_empty());
+        let Some(tree) = tree else {
+            let drills = wanted.drill || !wanted.nodes.is_empty();
+            return match drills {
+                true => Err(failed(
+                    "--drill, --nodes: no tree with thresholds is published for this CPU, or its core is not counted; --td-level takes the \
+                     levels that it has",
+                )),
+                false => Ok(TurnPlan { parts: held, drills }),
+            };
+        };
+        if let Some(p_cores) = cpus_of(P_CORES) {
+            // (of the E-cores' slots the tree says nothing)
+            if !cpus.is_some_and(|cpus| cpus.is_subset(&p_cores)) {
+                let p_cores: Vec<String> = p_cores.iter().map(u32::to_string).collect();
+                return Err(failed(format!(
+                    "levels 3 to 6 are of this CPU's P-cores alone: count these (-C {})",
+                    p_cores.join(",")
+                )));
+            }
+        }
+        let ids = wanted.nodes.iter().map(|name| id_of(tree, name)).collect::<Result<Vec<u32>, _>>()?;
+        let is_wanted = |nodes: &[u32]| ids.is_empty() || nodes.iter().any(|node| ids.contains(node));
+        let deep = tree.groups().iter().filter(|group| group.level <= level && is_wanted(&group.nodes));
+        let deep = deep.map(|group| TurnPart { subtree: TD_NODE_NONE, group: group.number });
+        Ok(TurnPlan { parts: own(2).chain(deep).collect(), drills: wanted.drill })
+    }
+}
+
+/// The node of this name, which can be counted here.
+fn id_of(tree: &DeepTree, name: &str) -> Result<u32, Failure> {
+    let id = metric_of_name(name).map(|metric| metric.id).filter(|id| tree.level(*id) > 0);
+    let Some(id) = id else {
+        return Err(failed(format!(
+            "--nodes: {name} is no node of this CPU's tree (`topdown list --nodes`)"
+        )));
+    };
+    match tree.untold().find(|(untold, _)| *untold == id) {
+        Some((_, why)) => Err(failed(format!("--nodes: {name} cannot be counted here: {why}"))),
+        None => Ok(id),
+    }
+}
+
+impl DrillDown {
+    /// Of these turns, which are those of these parts, and the one of whole levels.
+    pub fn new(parts: &[TurnPart]) -> Option<DrillDown> {
+        let tree = deep_tree()?;
+        let told = |part: &TurnPart| {
+            let group = tree.groups().iter().find(|group| group.number == part.group);
+            group.map(|group| group.nodes.clone()).unwrap_or_default()
+        };
+        let of_turn = parts.iter().map(told).chain([Vec::new()]).collect();
+        Some(DrillDown { tree, of_turn, before: [Stretches::default(), Stretches::default()] })
+    }
+
+    /// A bit for each turn that is to be had now, after these stretches.
+    pub fn turns(&mut self, over: &Stretches) -> u64 {
+        if over.count() >= self.before[0].count() + PHASE {
+            self.before.swap(0, 1);
+            self.before[0] = over.clone();
+        }
+        let recent = over.since(&self.before[1]);
+        let (all, recent) = (over.nodes(0.0), recent.nodes(0.0));
+        let is_open = |id: u32| self.flag(id, &all).max(self.flag(id, &recent)) > Flag::Not;
+        let has_turn =
+            |nodes: &Vec<u32>| nodes.is_empty() || nodes.iter().any(|node| is_open(self.tree.parent(*node)));
+        let turns = self.of_turn.iter().enumerate().filter(|(_, nodes)| has_turn(nodes));
+        turns.fold(0, |turns, (place, _)| turns | 1 << place)
+    }
+
+    fn flag(&self, id: u32, nodes: &[Node]) -> Flag {
+        flag(self.tree, id, nodes)
+    }
+}
+
+/// Whether a node is flagged: it is above its threshold, and so are those above it, of which it is a part.
+fn flag(tree: &DeepTree, id: u32, nodes: &[Node]) -> Flag {
+    if id == TD_NODE_NONE {
+        return Flag::Is;
+    }
+    let is_untold = || tree.untold().any(|(untold, _)| untold == id);
+    let own = match (tree.threshold(id), nodes.iter().find(|node| node.id == id && node.measured != 0)) {
+        // (operations retire in whatever part: what is heavy of them is looked at by itself)
+        _ if id == TD_NODE_RETIRING => return Flag::Is,
+        (Some(above), Some(node)) if node.low > above => Flag::Is,
+        // (of what was never seen nothing is known where its formula divides by it)
+        (Some(above), Some(node)) if node.high > above && node.value > 0.0 => Flag::MayBe,
+        // (what nothing here tells hides nothing below it)
+        (Some(_), None) if is_untold() => Flag::MayBe,
+        (Some(_), _) => return Flag::Not,
+        (None, _) => Flag::Is,
+    };
+    own.min(flag(tree, tree.parent(id), nodes))
+}
+
+/// The published tree of these nodes, if some of them are of deeper levels.
+pub fn tree(nodes: &[Node]) -> Option<String> {
+    let tree = deep_tree().filter(|_| nodes.iter().any(|node| node.level > 2))?;
+    Some(format!("TMA {}", tree.version))
+}
+
+/// What was found: the nodes that are flagged and below which none is, the largest first.
+pub fn found(nodes: &[Node]) -> Vec<Finding> {
+    let Some(tree) = deep_tree() else { return Vec::new() };
+    let is_flagged = |node: &&Node| node.id != TD_NODE_RETIRING && flag(tree, node.id, nodes) > Flag::Not;
+    let flagged: Vec<&Node> = nodes.iter().filter(is_flagged).collect();
+    let is_leaf = |node: &&&Node| node.level > 2 && !flagged.iter().any(|other| other.parent == node.id);
+    let mut leaves: Vec<&Node> = flagged.iter().filter(is_leaf).copied().collect();
+    leaves.sort_by(|a, b| b.value.total_cmp(&a.value));
+    leaves.into_iter().filter_map(|leaf| finding(tree, leaf, nodes)).collect()
+}
+
+fn finding(tree: &DeepTree, leaf: &Node, nodes: &[Node]) -> Option<Finding> {
+    let kind = NodeKind::of(leaf)?;
+    let mut above = Vec::new();
+    let mut id = tree.parent(leaf.id);
+    while let Some(metric) = metric(id) {
+        let share = nodes.iter().find(|node| node.id == id && node.measured != 0).map(|node| node.value);
+        above.insert(0, (metric.title(), share));
+        id = tree.parent(id);
+    }
+    let name = kind.metric.field();
+    Some(Finding {
+        node: leaf.name().into(),
+        share: ShareInterval { value: leaf.value, low: leaf.low, high: leaf.high },
+        unit: kind.unit_name(),
+        threshold: tree.threshold(leaf.id).unwrap_or_default(),
+        sure: flag(tree, leaf.id, nodes) == Flag::Is,
+        above,
+        meaning: topdown_report::meaning(&kind, leaf.value),
+        advice: topdown_report::advice(name).unwrap_or_default().into(),
+        locate: tree.samples(leaf.id).iter().map(|event| event.to_lowercase()).collect(),
+    })
+}
