@@ -1,0 +1,213 @@
+/* `topdown stat --drill` leads to the leaf that a program was given, in one run of two seconds, with an interval that has the truth; of a
+ * program of two phases to the leaf of each. What cannot be counted is named with the reason before the program runs. Arguments: the seed,
+ * and how many of the programs are tried.
+ * needs: counters, not-hybrid */
+#include "lib/stat.h"
+#include <inttypes.h>
+#include "vm/mix.h"
+
+/* An event of the text of this CPU's tree, and how often it happens in a cycle. */
+struct happens { const char *event; double per_cycle; };
+
+/* A program: its mix, its events besides those of the mix, which are none else, and the leaf that follows. */
+struct plant { const char *leaf; double share; struct vm_mix mix; struct happens events[8]; };
+
+#define MEMORY {12, 2, 2, 0, 12, 12, 15}
+#define CORE {12, 2, 2, 0, 12, 12, 2}
+#define LATENCY {12, 2, 40, 0, 12, 14, 8}
+#define BANDWIDTH {12, 2, 40, 0, 12, 2, 8}
+#define WRONG {12, 32, 12, 0, 12, 14, 8}
+#define HEAVY {40, 2, 8, 8, 12, 12, 8}
+#define LIGHT {52, 2, 4, 0, 12, 12, 8}
+#define LOADS(l1, l2, l3, dram) {"EXE_ACTIVITY.BOUND_ON_LOADS", (l1) + (l2) + (l3) + (dram)}, \
+    {"MEMORY_ACTIVITY.STALLS_L1D_MISS", (l2) + (l3) + (dram)}, {"MEMORY_ACTIVITY.STALLS_L2_MISS", (l3) + (dram)}, \
+    {"MEMORY_ACTIVITY.STALLS_L3_MISS", dram}
+
+static const struct plant PLANTS[] = {
+    {"mem_bandwidth", 0.35, MEMORY, {LOADS(0.04, 0.03, 0.03, 0.4), {"OFFCORE_REQUESTS_OUTSTANDING.ALL_DATA_RD:C12", 0.35},
+                                     {"OFFCORE_REQUESTS_OUTSTANDING.CYCLES_WITH_DATA_RD", 0.38}}},
+    {"mem_latency", 0.36, MEMORY, {LOADS(0.04, 0.03, 0.03, 0.4), {"OFFCORE_REQUESTS_OUTSTANDING.ALL_DATA_RD:C12", 0.02},
+                                   {"OFFCORE_REQUESTS_OUTSTANDING.CYCLES_WITH_DATA_RD", 0.38}}},
+    {"fp_divider", 0.4, CORE, {{"ARITH.DIV_ACTIVE", 0.5}, {"ARITH.FPDIV_ACTIVE", 0.4}}},
+    {"int_divider", 0.45, CORE, {{"ARITH.DIV_ACTIVE", 0.5}, {"ARITH.FPDIV_ACTIVE", 0.05}}},
+    {"code_l2_hit", 0.3, LATENCY, {{"ICACHE_DATA.STALLS", 0.3}}},
+    {"code_stlb_hit", 0.3, LATENCY, {{"ICACHE_TAG.STALLS", 0.3}}},
+    {"unknown_branches", 0.3, LATENCY, {{"INT_MISC.UNKNOWN_BRANCH_CYCLES", 0.3}}},
+    {"lcp", 0.2, LATENCY, {{"DECODE.LCP", 0.2}}},
+    {"dsb_switches", 0.2, LATENCY, {{"DSB2MITE_SWITCHES.PENALTY_CYCLES", 0.2}}},
+    {"mispredicts_resteers", 0.15, {12, 32, 12, 0, 16, 14, 8}, {{"INT_MISC.CLEAR_RESTEER_CYCLES", 0.15}}},
+    {"dsb", 0.19, BANDWIDTH, {{"IDQ.DSB_CYCLES_ANY", 0.4}, {"IDQ.DSB_CYCLES_OK", 0.02}}},
+    {"decoder0_alone", 0.15, BANDWIDTH, {{"IDQ.MITE_CYCLES_ANY", 0.6}, {"IDQ.MITE_CYCLES_OK", 0.1},
+                                         {"INST_DECODED.DECODERS:C1", 0.4}, {"INST_DECODED.DECODERS:C2", 0.1}}},
+    {"split_stores", 0.3, MEMORY, {{"EXE_ACTIVITY.BOUND_ON_STORES", 0.4}, {"MEM_INST_RETIRED.SPLIT_STORES", 0.3}}},
+    {"sq_full", 0.4, MEMORY, {LOADS(0.02, 0.02, 0.5, 0.02), {"XQ.FULL_CYCLES", 0.4}}},
+    {"fb_full", 0.4, MEMORY, {LOADS(0.5, 0.02, 0.02, 0.02), {"L1D_PEND_MISS.FB_FULL", 0.4}}},
+    {"slow_pause", 0.2, CORE, {{"RESOURCE_STALLS.SCOREBOARD", 0.3}, {"CPU_CLK_UNHALTED.PAUSE", 0.2}}},
+    {"c02_wait", 0.3, CORE, {{"CPU_CLK_UNHALTED.C02", 0.3}}},
+    {"assists", 0.13, HEAVY, {{"UOPS_RETIRED.MS", 1.2}, {"ASSISTS.ANY", 0.01}}},
+    {"fp_vector_256b", 0.2, LIGHT, {{"FP_ARITH_INST_RETIRED.VECTOR", 0.975}, {"FP_ARITH_INST_RETIRED.256B_PACKED_DOUBLE", 0.975}}},
+    {"memory_operations", 0.4, LIGHT, {{"MEM_UOP_RETIRED.ANY", 1.95}}},
+};
+enum { ALL = sizeof PLANTS / sizeof PLANTS[0] };
+
+static struct { char name[64]; uint64_t config; } events[400];
+static size_t all_events;
+
+/* Reads the events of a text, which the project's directory has. */
+static void events_of(const char *table)
+{
+    char line[4096], path[PATH_MAX];
+    snprintf(path, sizeof path, "cpus/deep/%s.txt", table);
+    FILE *file = fopen(path, "r");
+    if (file == NULL)
+        FAIL("%s is not there", path);
+    while (fgets(line, sizeof line, file))
+        if (strstr(line, " fixed") == NULL && all_events < 400 &&
+            sscanf(line, "event %63s %" SCNi64, events[all_events].name, (int64_t *)&events[all_events].config) == 2)
+            all_events++;
+    fclose(file);
+    CHECK(all_events > 50);
+}
+
+static int config_of(const char *name, uint64_t *config)
+{
+    for (size_t k = 0; k < all_events; k++)
+        if (strcmp(events[k].name, name) == 0) {
+            *config = events[k].config;
+            return 1;
+        }
+    return 0;
+}
+
+/* Whether the mix tells how often it happens. */
+static int is_of_mix(uint64_t config)
+{
+    const uint64_t of_mix[] = {0x02c2, 0x01c2, 0x02a4, 0x04a4, 0x08a4, 0x10a4, 0x019c, 0x10ad};
+    for (size_t k = 0; k < sizeof of_mix / sizeof of_mix[0]; k++)
+        if (of_mix[k] == config)
+            return 1;
+    return 0;
+}
+
+static int is_known(const struct plant *plant)
+{
+    uint64_t config;
+    for (const struct happens *one = plant->events; one->event; one++)
+        if (!config_of(one->event, &config))
+            return 0;
+    return 1;
+}
+
+/* Of /proc/cpuinfo: the first number behind this key. */
+static unsigned cpu_model(void)
+{
+    char line[256];
+    unsigned model = 0;
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    CHECK(file != NULL);
+    while (fgets(line, sizeof line, file) && sscanf(line, "model : %u", &model) != 1)
+        ;
+    fclose(file);
+    return model;
+}
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    CHECK_EQ(clock_gettime(CLOCK_MONOTONIC, &now), 0);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Works for so long as the plant says. */
+static void grow(const struct plant *plant, double seconds)
+{
+    vm_mix_set(plant->mix, 0, 0, 0);
+    vm_rates_clear();
+    for (size_t k = 0; k < all_events; k++)
+        CHECK(is_of_mix(events[k].config) || vm_rate_set(events[k].config, 0, VM_PER_CYCLE));
+    for (const struct happens *one = plant->events; one->event; one++) {
+        uint64_t config = 0;
+        CHECK(config_of(one->event, &config) && vm_rate_set(config, (uint64_t)(one->per_cycle * 65536), VM_PER_CYCLE));
+    }
+    const double end = seconds_now() + seconds;
+    while (seconds_now() < end)
+        work(100000);
+}
+
+static char report[1 << 20];
+
+/* The number behind a key of the finding of this node; NaN: it was not found. */
+static double found(const char *leaf, const char *key)
+{
+    char node[96];
+    const char *findings = strstr(report, "\"findings\"");
+    snprintf(node, sizeof node, "\"node\": \"tma_%s\"", leaf);
+    const char *one = findings ? strstr(findings, node) : NULL, *over = one ? strstr(one, "}") : NULL;
+    const char *value = one ? strstr(one, key) : NULL;
+    return value && value < over ? strtod(value + strlen(key), NULL) : NAN;
+}
+
+static void read_report(void)
+{
+    FILE *file = fopen(in_scratch("r.json"), "r");
+    CHECK(file != NULL);
+    report[fread(report, 1, sizeof report - 1, file)] = 0;
+    fclose(file);
+    CHECK_EQ(unlink(in_scratch("r.json")), 0);
+}
+
+static void drilled(const char *first, const char *second)
+{
+    char *const command[] = {beside("../release/topdown"), strdup("stat"), strdup("--drill"), strdup("-o"), in_scratch("r.json"),
+                             strdup(own_path()), strdup("grow"), strdup(first), second ? strdup(second) : NULL, NULL};
+    CHECK_EQ(run_alone(command), 0);
+    read_report();
+}
+
+/* The program with one plant: its leaf is found for certain, before all others, and where it is true. */
+static void one_leaf(const struct plant *plant)
+{
+    drilled(plant->leaf, NULL);
+    const double value = found(plant->leaf, "\"value\": "), low = found(plant->leaf, "\"low\": "), high = found(plant->leaf, "\"high\": ");
+    fprintf(stderr, "%s: %f, between %f and %f\n", plant->leaf, value, low, high);
+    if (!(low <= value && value <= high))
+        FAIL("%s was not found:\n%s", plant->leaf, strstr(report, "\"findings\"") ? strstr(report, "\"findings\"") : report);
+    CHECK(high - low < 0.1);
+    /* (the program has parts besides the work, and a rate is rounded to 1/65536) */
+    if (!(low - 0.01 * plant->share <= plant->share && plant->share <= high + 0.01 * plant->share))
+        FAIL("%s is %f", plant->leaf, plant->share);
+}
+
+int main(int argc, char **argv)
+{
+    const unsigned model = cpu_model();
+    events_of(model == 143 ? "spr" : model == 173 ? "gnr" : "icx");
+    const struct plant *known[ALL];
+    size_t count = 0;
+    for (const struct plant *plant = PLANTS; plant < PLANTS + ALL; plant++)
+        if (is_known(plant))
+            known[count++] = plant;
+    CHECK(count >= 8);
+    if (argc > 2 && strcmp(argv[1], "grow") == 0) {
+        for (int k = 2; k < argc; k++)
+            for (size_t one = 0; one < count; one++)
+                if (strcmp(known[one]->leaf, argv[k]) == 0)
+                    grow(known[one], argc > 3 ? 1.2 : 1.8);
+        return 0;
+    }
+    stat_begins();
+    uint64_t seed = seed_of(argc, argv);
+    fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
+    const size_t first = next_random(&seed) % count;
+    const size_t wanted = argc > 2 ? strtoul(argv[2], NULL, 0) : in_gate() ? 2 : 5;
+    for (size_t k = 0; k < wanted; k++)
+        one_leaf(known[(first + k) % count]);
+    /* each of two phases has its own */
+    drilled("fp_divider", "lcp");
+    CHECK(found("fp_divider", "\"value\": ") > 0.1 && found("lcp", "\"value\": ") > 0.06);
+    /* what nothing counts is refused before the program runs */
+    char *const refused[] = {beside("../release/topdown"), strdup("stat"), strdup("--nodes"), strdup("other_light_ops"), strdup("true"), NULL};
+    CHECK_EQ(WEXITSTATUS(run_alone(refused)), 125);
+    CHECK(strstr(stat_said(), "cannot be counted here") != NULL);
+    return 0;
+}
