@@ -364,26 +364,4 @@ mod tests {
             assert_eq!(open(core, crate::TD_NODE_IFETCH_LATENCY).is_ok(), core == "Skymont", "{core}");
         }
     }
-
-    #[test]
-    fn a_group_is_simulated_by_its_name() {
-        let (_, groups) = model::deep::planned("lnl-p", &model::deep::DeepFacts::of_this_machine());
-        let name = format!("lnl-p, {}", groups[0].1[0].title());
-        let core = model::named(&name).unwrap().1.core;
-        let options = Options { simulate: true, core, ..Options::default() };
-        let td = TopDown::open(&options).unwrap();
-        assert_eq!(model::core_of_subtree(core), "Lion Cove");
-        assert_eq!(td.info().unwrap().core, core);
-        let mut sample = td.read().unwrap();
-        while sample.slots < 1_000_000 {
-            sample = td.read().unwrap();
-        }
-        let nodes = decode_tree(None, &sample).unwrap();
-        let measured = nodes.iter().filter(|node| node.measured == 1 && node.level > 1).count();
-        assert!(
-            measured >= groups[0].1.len()
-                && nodes.iter().filter(|node| node.level == 1).all(|node| node.measured == 1)
-        );
-        assert!(model::named("lnl-p, no such node").is_none() && model::named("no such table, x").is_none());
-    }
 }

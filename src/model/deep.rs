@@ -209,6 +209,20 @@ impl DeepTree {
     }
 }
 
+/// Whether the tree of the CPU that runs this has nodes below this one.
+pub(super) fn has_children(node: u32) -> bool {
+    deep_tree().is_some_and(|tree| tree.nodes.iter().any(|other| other.parent == node))
+}
+
+/// The row that tells the most nodes below this one, of the CPU that runs this, if this core is its own.
+pub(super) fn row_below(own: &Model, node: u32) -> Option<PlacedRow> {
+    let tree = deep_tree()?;
+    let told = |group: &&DeepGroup| group.nodes.iter().filter(|id| tree.parent(**id) == node).count();
+    let most = tree.groups.iter().rev().max_by_key(told).filter(|group| told(group) > 0)?;
+    let row = at(most.row).filter(|row| row.base == own.base)?;
+    Some((most.row, row))
+}
+
 /// The row of a group of the tree of this CPU, by its number.
 pub(crate) fn row_of_group(cpu: &Identity, number: u32) -> Option<PlacedRow> {
     let tree = of(cpu)?;

@@ -210,9 +210,9 @@ const TABLE: &[&[Model]] = &[perf_metrics::ROWS, texts::ROWS];
 /// A row, with its place.
 type PlacedRow = (u32, &'static Model);
 
-/// All rows with their places: those of the table, and those of deeper trees that were asked for.
+/// The rows of the table, with their places.
 fn placed_rows() -> impl Iterator<Item = PlacedRow> {
-    (0..).zip(TABLE.iter().copied().flatten()).chain(deep::rows())
+    (0..).zip(TABLE.iter().copied().flatten())
 }
 
 fn rows() -> impl Iterator<Item = &'static Model> {
@@ -291,7 +291,7 @@ fn subtrees(row: &Model) -> impl Iterator<Item = &'static Model> {
 }
 
 /// The row of the same core that counts the deeper levels of this node: of this node alone, or else the only one that tells any of them, if
-/// that tells each child of the node.
+/// that tells each child of the node; or else the group of this CPU's deeper tree that tells the most of its children.
 pub(crate) fn with_subtree(row: &Model, node: u32) -> Option<PlacedRow> {
     if node == metrics::TD_NODE_NONE {
         return None;
@@ -306,8 +306,8 @@ pub(crate) fn with_subtree(row: &Model, node: u32) -> Option<PlacedRow> {
     };
     let exact = subtrees(row).find(|other| other.subtree() == node);
     let mut others = subtrees(row).filter(counts);
-    let row = exact.or_else(|| others.next().filter(|_| others.next().is_none()))?;
-    named(row.core)
+    let of_table = exact.or_else(|| others.next().filter(|_| others.next().is_none()));
+    of_table.map_or_else(|| deep::row_below(row, node), |row| named(row.core))
 }
 
 /// The level of the nodes below this one in the row's tree.
@@ -323,7 +323,8 @@ pub(crate) fn names_of_subtrees(row: &Model) -> String {
 
 /// Whether a tree has nodes below this one.
 pub(crate) fn has_children(node: u32) -> bool {
-    rows().filter_map(tree_of_row).flat_map(|tree| tree.nodes).any(|row| row.parent == node)
+    let mut nodes = rows().filter_map(tree_of_row).flat_map(|tree| tree.nodes);
+    nodes.any(|row| row.parent == node) || deep::has_children(node)
 }
 
 /// The metric that is called so, by perf's name with "tma_" or without, whichever tree has it.
@@ -394,8 +395,9 @@ pub(crate) fn at(place: u32) -> Option<&'static Model> {
 
 /// Place of the row of the core of this name, which can be counted. Places differ from version to version, names do not.
 pub(crate) fn of_core(name: &str) -> Option<u8> {
-    let find = || placed_rows().find(|(_, row)| row.core == name && tree_of_row(row).is_some());
-    let (place, _) = find().or_else(|| deep::load_of(name).and_then(|()| find()))?;
+    let is_it = |(_, row): &PlacedRow| row.core == name && tree_of_row(row).is_some();
+    let of_table = placed_rows().find(is_it);
+    let (place, _) = of_table.or_else(|| deep::load_of(name).and_then(|()| deep::rows().find(is_it)))?;
     place.try_into().ok()
 }
 
