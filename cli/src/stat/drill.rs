@@ -6,7 +6,9 @@ use super::cpus::cpus_of;
 use super::stretches::Stretches;
 use crate::outcome::{Failure, failed};
 use std::collections::BTreeSet;
-use topdown::{DeepTree, Node, Options, TD_NODE_NONE, TD_NODE_RETIRING, deep_tree, metric, metric_of_name};
+use topdown::{
+    DeepTree, FEWEST_TURNS, Node, Options, TD_NODE_NONE, TD_NODE_RETIRING, deep_tree, metric, metric_of_name,
+};
 use topdown_report::model::Finding;
 use topdown_report::{NodeKind, ShareInterval};
 
@@ -61,7 +63,7 @@ pub struct DrillDown {
 }
 
 /// So many stretches are a phase, of which a node is looked at by itself.
-const PHASE: u64 = 60;
+const PHASE: u64 = 32;
 
 impl TurnPart {
     /// The options that open it.
@@ -151,11 +153,23 @@ impl DrillDown {
         }
         let recent = over.since(&self.before[1]);
         let (all, recent) = (over.nodes(0.0), recent.nodes(0.0));
-        let is_open = |id: u32| self.flag(id, &all).max(self.flag(id, &recent)) > Flag::Not;
-        let has_turn =
-            |nodes: &Vec<u32>| nodes.is_empty() || nodes.iter().any(|node| is_open(self.tree.parent(*node)));
-        let turns = self.of_turn.iter().enumerate().filter(|(_, nodes)| has_turn(nodes));
-        turns.fold(0, |turns, (place, _)| turns | 1 << place)
+        let flag = |id: u32| self.flag(id, &all).max(self.flag(id, &recent));
+        // (of a turn: the most that is said of what is above its nodes)
+        let above = |nodes: &Vec<u32>| nodes.iter().map(|node| flag(self.tree.parent(*node))).max();
+        let turns: Vec<Flag> = self.of_turn.iter().map(|nodes| above(nodes).unwrap_or(Flag::Is)).collect();
+        let mask = |wanted: &dyn Fn(usize) -> bool| {
+            (0..turns.len()).filter(|turn| wanted(*turn)).fold(0u64, |all, turn| all | 1 << turn)
+        };
+        let is_unknown = |turn: usize| over.turns_of(turn) < FEWEST_TURNS;
+        let unknown =
+            [Flag::Is, Flag::MayBe].map(|flag| mask(&|turn| turns[turn] == flag && is_unknown(turn)));
+        // those of which nothing is known yet go before; each fourth turn tells whether levels 1 and 2 are as they were
+        match unknown {
+            _ if over.count() % 4 == 3 => 1 << (turns.len() - 1),
+            [0, 0] => mask(&|turn| turns[turn] > Flag::Not),
+            [0, maybe] => maybe,
+            [sure, _] => sure,
+        }
     }
 
     fn flag(&self, id: u32, nodes: &[Node]) -> Flag {

@@ -23,7 +23,7 @@ use topdown_seam::identity;
 /// The first one. (Processes are short at first)
 pub const FIRST: Duration = Duration::from_millis(10);
 /// Of a program that is drilled down. (Each level takes `FEWEST_TURNS` of the one above it first.)
-const DRILL_STRETCH: Duration = Duration::from_millis(10);
+const DRILL_STRETCH: Duration = Duration::from_millis(8);
 /// A timeline has no shorter intervals at first.
 pub const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -132,8 +132,10 @@ impl GroupsInTurns {
 
     /// The next group's turn.
     fn next(&mut self, at_work: bool) {
-        let turns = self.drill.as_mut().map_or(u64::MAX, |drill| drill.turns(&self.over));
-        let next = self.rotation.choose_of(turns);
+        let next = match &mut self.drill {
+            Some(drill) => self.rotation.choose_of(drill.turns(&self.over)),
+            None => self.rotation.choose(),
+        };
         let last = std::mem::replace(&mut self.now, next);
         if next != last {
             self.turns[last].switch(false);

@@ -98,6 +98,11 @@ impl Stretches {
         self.count
     }
 
+    /// How many of a turn.
+    pub fn turns_of(&self, turn: usize) -> u64 {
+        self.of_turn.get(turn).copied().unwrap_or(0)
+    }
+
     /// Those since then.
     pub fn since(&self, then: &Stretches) -> Stretches {
         let before = |id: u32| then.nodes.iter().find(|known| known.node.id == id).map(|known| known.tally);
