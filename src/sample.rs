@@ -92,6 +92,12 @@ impl Base {
         self.handle == handle && apart.unsigned_abs() < MOST_PERIODS
     }
 
+    /// The same, as far as it is seen at first sight: not of rows that are not in the table.
+    #[inline(always)]
+    pub(crate) fn is_of_the_table(&self) -> bool {
+        self.handle & model::MARK == model::mark_of_table(self.model)
+    }
+
     /// The tree of metrics that it was counted by. None: this version does not have it.
     pub(crate) fn tree(&self) -> Option<&'static Tree> {
         model::tree_of(self.model).filter(|_| self.is_of_this_table())

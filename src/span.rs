@@ -213,7 +213,7 @@ pub(crate) fn go_together(from: &Sample, to: &Sample, level: u32, levels: u8) ->
     let kind = |base: &Base| u16::from_le_bytes([base.model, base.level]);
     from.size as usize == size_of::<Sample>()
         && to.size as usize == size_of::<Sample>()
-        && to.base.is_of_this_table() // (so no tree is there if it is of no handle, and `levels` is 0)
+        && to.base.is_of_the_table() // (so no tree is there if it is of no handle, and `levels` is 0)
         && of(&from.base) == of(&to.base)
         && kind(&from.base) == kind(&to.base)
         && (level <= 1 || level <= to.base.level.into())

@@ -82,7 +82,7 @@ fn a_level_of_the_whole_that_is_not_counted_from_outside_is_told() {
     assert_eq!(output.status.code(), Some(0), "{said}");
     let why = "topdown: --td-level 1: the whole is not counted from outside: ";
     assert_eq!(said.lines().filter(|line| line.starts_with(why)).count(), 1, "{said}");
-    let output = done(&mut scratch.topdown(&["run", "--td-level", "4", "true"]));
+    let output = done(&mut scratch.topdown(&["run", "--td-level", "7", "true"]));
     assert_eq!(output.status.code(), Some(125));
 }
 

@@ -45,7 +45,7 @@ fn options_that_clash_are_errors() {
         "-I 100 --json true",
         "-x , --csv true",
         "--wait -a",
-        "--td-level 4 true",
+        "--td-level 7 true",
         "--subtree light_operations true",
         "--subtree retiring --td-level 1 true",
         "--unknown true",

@@ -28,13 +28,6 @@ impl<T> LateRef<T> {
         unsafe { self.0.load(Acquire).as_ref() }
     }
 
-    /// Whether it refers to something.
-    #[inline(always)]
-    #[must_use]
-    pub fn is_some(&self) -> bool {
-        !self.0.load(Acquire).is_null()
-    }
-
     /// Puts it in if there is none yet; gives back which there is.
     pub fn put_first(&self, to: &'static T) -> &'static T {
         let own = (to as *const T).cast_mut();

@@ -65,7 +65,7 @@ fn at_sight(sums: &Sums, from: &Sample, to: &Sample, level: u32) -> Option<(Span
     if !go_together(from, to, level, sums.levels) || !whole {
         return None;
     }
-    let counters = model::counters_down_to(to.base.model, to.base.level);
+    let counters = model::counters_at_sight(to.base.model, to.base.level);
     let span = difference_of(counters, from, to);
     let counts = counted(from, to, counters)?;
     if sums.retired.is_some() && span.uncounted != 0.0 {

@@ -206,13 +206,24 @@ pub(crate) const MARK: u32 = 0xf_ffff;
 /// counted.
 #[inline(always)]
 pub(crate) fn mark(place: u8) -> u32 {
-    MARKS[usize::from(place)].load(Relaxed)
+    match mark_of_table(place) {
+        0 => LATE[usize::from(place)].load(Relaxed),
+        mark => mark,
+    }
+}
+
+/// The same of the rows of the table alone; 0 of all others.
+#[inline(always)]
+pub(crate) fn mark_of_table(place: u8) -> u32 {
+    MARKS[usize::from(place)]
 }
 
 /// Puts in the mark of a row that is no row of the table.
 pub(super) fn put(place: usize, row: &Model) {
-    MARKS[place].store(folded(of_row(row)), Relaxed);
+    LATE[place].store(folded(of_row(row)), Relaxed);
 }
+
+static LATE: [AtomicU32; 256] = [const { AtomicU32::new(0) }; 256];
 
 /// Not 0.
 const fn folded(all: u64) -> u32 {
@@ -232,11 +243,11 @@ static FINGERPRINTS: [u64; 256] = {
     all
 };
 
-static MARKS: [AtomicU32; 256] = {
-    let (mut marks, mut place) = ([const { AtomicU32::new(0) }; 256], 0);
+static MARKS: [u32; 256] = {
+    let (mut marks, mut place) = ([0; 256], 0);
     while place < marks.len() {
         if FINGERPRINTS[place] != 0 {
-            marks[place] = AtomicU32::new(folded(FINGERPRINTS[place]));
+            marks[place] = folded(FINGERPRINTS[place]);
         }
         place += 1;
     }

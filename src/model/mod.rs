@@ -16,15 +16,15 @@ use crate::sys::cpu::{self, Identity};
 pub(crate) use deep::row_of_group;
 pub use deep::{DeepGroup, DeepTree, deep_tree};
 pub use fingerprint::fingerprint;
-pub(crate) use fingerprint::{MARK, mark};
+pub(crate) use fingerprint::{MARK, mark, mark_of_table};
 pub(crate) use list::names_of_cores;
 pub use list::{Core, cores, not_measured};
 use metrics::Metric;
 use perf_metrics::Correction;
 use place::row_at;
 pub(crate) use place::{
-    counters_down_to, has_sums, inputs_down_to, is_corrected, is_sure, levels, levels_by_category,
-    move_parts, moved, sources_of_level_1, sums, tree_of,
+    counters_at_sight, counters_down_to, has_sums, inputs_down_to, is_corrected, is_sure, levels,
+    levels_by_category, move_parts, moved, sources_of_level_1, sums, tree_of,
 };
 use std::fmt;
 use std::sync::{Mutex, OnceLock};

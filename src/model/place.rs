@@ -7,9 +7,10 @@ use super::tree::Tree;
 use super::{Counting, Model, TABLE, tree_of_row};
 use crate::sys::late::LateRef;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU8};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
 
-/// Of each row that has a tree what the expression says of row and tree, by its place. Rows that come later (`put`) have theirs put in.
+/// Of each row that has a tree what the expression says of row and tree, by its place. Rows that come later have theirs put in, if need be
+/// (`put`).
 macro_rules! by_place {
     ($name:ident: $cell:ty = $none:expr, |$row:ident, $tree:ident| $value:expr) => {
         static $name: [$cell; 256] = {
@@ -31,20 +32,28 @@ const LEVELS: usize = 8;
 by_place!(MOVED: &[Correction] = &[], |row, _tree| row.moved());
 by_place!(LEVELS_BY_CATEGORY: u8 = 0, |_row, tree| if tree.takes_counters() { 0 } else { tree.depth() as u8 });
 by_place!(IS_CORRECTED: AtomicBool = AtomicBool::new(false), |_row, tree| AtomicBool::new(tree.is_corrected()));
-by_place!(IS_SURE: AtomicBool = AtomicBool::new(true), |_row, tree| AtomicBool::new(tree.is_sure()));
-by_place!(SUMS: LateRef<Sums> = LateRef::new(None), |_row, tree| LateRef::new(sums_of(tree)));
-by_place!(INPUTS_DOWN_TO: [AtomicU8; LEVELS] = [const { AtomicU8::new(0) }; LEVELS], |_row, tree| {
-    let (mut inputs, mut level) = ([const { AtomicU8::new(0) }; LEVELS], 0);
+by_place!(IS_SURE: bool = true, |_row, tree| tree.is_sure());
+by_place!(SUMS: Option<&'static Sums> = None, |_row, tree| sums_of(tree));
+by_place!(INPUTS_DOWN_TO: [AtomicU32; LEVELS] = [const { AtomicU32::new(0) }; LEVELS], |_row, tree| {
+    let (mut inputs, mut level) = ([const { AtomicU32::new(0) }; LEVELS], 0);
     while level < LEVELS {
-        inputs[level] = AtomicU8::new(tree.inputs_of(level as u32) as u8);
+        inputs[level] = AtomicU32::new(tree.inputs_of(level as u32) as u32);
         level += 1;
     }
     inputs
 });
-by_place!(COUNTERS_DOWN_TO: [AtomicU8; LEVELS] = [const { AtomicU8::new(0) }; LEVELS], |_row, tree| {
-    let (mut counters, mut level) = ([const { AtomicU8::new(0) }; LEVELS], 0);
+by_place!(COUNTERS_DOWN_TO: [AtomicU32; LEVELS] = [const { AtomicU32::new(0) }; LEVELS], |_row, tree| {
+    let (mut counters, mut level) = ([const { AtomicU32::new(0) }; LEVELS], 0);
     while level < LEVELS && tree.takes_counters() {
-        counters[level] = AtomicU8::new(tree.inputs_of(level as u32) as u8);
+        counters[level] = AtomicU32::new(tree.inputs_of(level as u32) as u32);
+        level += 1;
+    }
+    counters
+});
+by_place!(COUNTERS_AT_SIGHT: [u8; LEVELS] = [0; LEVELS], |_row, tree| {
+    let (mut counters, mut level) = ([0; LEVELS], 0);
+    while level < LEVELS && tree.takes_counters() {
+        counters[level] = tree.inputs_of(level as u32) as u8;
         level += 1;
     }
     counters
@@ -57,13 +66,12 @@ const fn sums_of(tree: &'static Tree) -> Option<&'static Sums> {
     if tree.is_sure() && tree.takes_counters() { tree.sums.as_ref() } else { None }
 }
 
-/// Puts in what is looked up of a row of general-purpose counters that is no row of the table.
+/// Puts in what is looked up of a row of general-purpose counters that is no row of the table. (It is sure, as nothing in its tree is in doubt;
+/// and whoever asks for its `sums` goes by its tree.)
 pub(super) fn put(place: usize, tree: &'static Tree) {
     IS_CORRECTED[place].store(tree.is_corrected(), Relaxed);
-    IS_SURE[place].store(tree.is_sure(), Relaxed);
-    SUMS[place].put(sums_of(tree));
     for level in 0..LEVELS {
-        let inputs = tree.inputs_of(level as u32) as u8;
+        let inputs = tree.inputs_of(level as u32) as u32;
         INPUTS_DOWN_TO[place][level].store(inputs, Relaxed);
         COUNTERS_DOWN_TO[place][level].store(inputs, Relaxed);
     }
@@ -87,7 +95,7 @@ pub(crate) fn levels(place: u8) -> u8 {
 /// How many inputs, from the first, the nodes of the row at a place take down to a level.
 #[inline(always)]
 pub(crate) fn inputs_down_to(place: u8, level: u32) -> usize {
-    INPUTS_DOWN_TO[usize::from(place)][level as usize % LEVELS].load(Relaxed).into()
+    INPUTS_DOWN_TO[usize::from(place)][level as usize % LEVELS].load(Relaxed) as usize
 }
 
 /// How many of these level 1 of the row at a place takes without those that correct others.
@@ -111,7 +119,7 @@ pub(crate) fn is_corrected(place: u8) -> bool {
 /// Whether what the row at a place counts is all that decides its nodes.
 #[inline(always)]
 pub(crate) fn is_sure(place: u8) -> bool {
-    IS_SURE[usize::from(place)].load(Relaxed)
+    IS_SURE[usize::from(place)]
 }
 
 /// Level of the deepest node of the row at a place, if its tree takes the categories of PERF_METRICS; else 0.
@@ -129,13 +137,19 @@ pub(crate) fn has_sums(place: u8) -> bool {
 /// Level 1 of the row at a place as sums of general-purpose counters, if it is that, and they decide it.
 #[inline(always)]
 pub(crate) fn sums(place: u8) -> Option<&'static Sums> {
-    SUMS[usize::from(place)].get()
+    SUMS[usize::from(place)]
 }
 
 /// How many general-purpose counters the nodes of the row at a place take down to a level; 0 if its tree takes none.
 #[inline(always)]
 pub(crate) fn counters_down_to(place: u8, level: u8) -> usize {
-    COUNTERS_DOWN_TO[usize::from(place)][usize::from(level) % LEVELS].load(Relaxed).into()
+    COUNTERS_DOWN_TO[usize::from(place)][usize::from(level) % LEVELS].load(Relaxed) as usize
+}
+
+/// The same of the rows of the table alone.
+#[inline(always)]
+pub(crate) fn counters_at_sight(place: u8, level: u8) -> usize {
+    COUNTERS_AT_SIGHT[usize::from(place)][usize::from(level) % LEVELS].into()
 }
 
 /// Of slots of the row at this place that divide so by the registers, and beside which so much was counted: as the published metrics

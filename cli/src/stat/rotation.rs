@@ -64,7 +64,7 @@ impl GroupsInTurns {
                 Err(why) => {
                     // (of dozens of groups the same may be said)
                     if refused.as_ref().is_none_or(|other| other.to_string() != why.to_string()) {
-                        say(&format!("a part of level {} is not counted: {why}", options.level));
+                        say(&format!("a part of the tree is not counted: {why}"));
                     }
                     refused = Some(why);
                 }
