@@ -35,18 +35,11 @@ impl Rotation {
 
     /// Whose turn is next.
     pub fn choose(&mut self) -> usize {
-        self.choose_of(u64::MAX)
-    }
-
-    /// The same, of those with a bit in `among`; of all, if none has one.
-    pub fn choose_of(&mut self, among: u64) -> usize {
-        let all = u64::MAX.checked_shr(u64::BITS - self.groups).unwrap_or(0);
-        let among = if among & all == 0 { all } else { among & all };
-        if self.to_come & among == 0 {
-            self.to_come = among;
+        if self.to_come == 0 {
+            self.to_come = u64::MAX.checked_shr(u64::BITS - self.groups).unwrap_or(0);
         }
-        let mut rest = self.to_come & among;
-        let mut before = self.random.below(rest.count_ones().into());
+        let mut before = self.random.below(self.to_come.count_ones().into());
+        let mut rest = self.to_come;
         while before > 0 {
             rest &= rest - 1;
             before -= 1;
@@ -92,21 +85,6 @@ mod tests {
             round.sort_unstable();
             assert_eq!(round, [0, 1, 2]);
         }
-    }
-
-    #[test]
-    fn of_some_groups_each_has_a_turn_and_the_others_none() {
-        let mut rotation = Rotation::new(40, 3);
-        let some = 1 << 2 | 1 << 7 | 1 << 39;
-        for _ in 0..50 {
-            let mut round: Vec<usize> = (0..3).map(|_| rotation.choose_of(some)).collect();
-            round.sort_unstable();
-            assert_eq!(round, [2, 7, 39]);
-        }
-        // (one that comes later is in the next round; of none at all, all are meant)
-        let later: Vec<usize> = (0..8).map(|_| rotation.choose_of(some | 1)).collect();
-        assert!(later.contains(&0) && later.iter().all(|group| [0, 2, 7, 39].contains(group)), "{later:?}");
-        assert!(rotation.choose_of(0) < 40 && rotation.choose_of(1 << 50) < 40);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `topdown run`: a program under libtopdown-preload.so, and the report of it.
 
 use crate::metrics::Endpoint;
-use crate::outcome::{FAILED, Failure, ended, not_run, place};
+use crate::outcome::{FAILED, Failure, ended, failed, not_run, place};
 use crate::stat::drill::{DEEPEST, DeepNodes, TurnPlan};
 use crate::stat::{LONGEST, OutsideGroups};
 use crate::sys::{self, End, OpenedWatch};
@@ -132,7 +132,10 @@ impl Arguments {
     /// What is counted in turns from outside; none: one group holds the level, or none does.
     fn turns(&self) -> Result<TurnPlan, Failure> {
         if self.inside {
-            return Ok(TurnPlan::default());
+            return match self.deep.drill || !self.deep.nodes.is_empty() {
+                true => Err(failed("--drill and --nodes count the whole from outside: not with --inside")),
+                false => Ok(TurnPlan::default()),
+            };
         }
         TurnPlan::of(self.td_level, &self.deep, None)
     }
@@ -152,10 +155,14 @@ impl Arguments {
         ];
         let taken = "no group holds this level here, and its parts take turns on all counters (--inside: from one execution of a region to another)";
         match refused.iter().find(|(given, _)| *given) {
-            Some((_, option)) => Err((FAILED, format!("--td-level: {taken}: not with {option}"))),
+            Some((_, option)) => {
+                Err((FAILED, format!("--td-level, --drill, --nodes: {taken}: not with {option}")))
+            }
             None if self.outside => Ok(()),
             None => {
-                say(&format!("counted from outside alone, without regions: {taken} (--td-level)"));
+                say(&format!(
+                    "counted from outside alone, without regions: {taken} (--td-level, --drill, --nodes)"
+                ));
                 Ok(())
             }
         }

@@ -1,10 +1,22 @@
 //! `struct perf_event_attr` by its words and bytes. It is plain numbers: any bytes are one.
 
 use crate::Attr;
+use perf_event_open_sys::bindings::{PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE};
 use std::mem::offset_of;
 
 /// As large as the kernel's first, which each kernel takes.
 pub const FIRST_SIZE: u32 = 64;
+
+/// An event that counts nothing: for what the kernel tells beside counts.
+#[must_use]
+pub fn dummy() -> Attr {
+    Attr {
+        type_: PERF_TYPE_SOFTWARE,
+        size: size_of::<Attr>() as u32,
+        config: PERF_COUNT_SW_DUMMY.into(),
+        ..Attr::default()
+    }
+}
 
 /// A word that says what a PMU is to count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

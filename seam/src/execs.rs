@@ -8,13 +8,14 @@
 //! A process whose parent ended before it is waited for by none of the others, and its CPU time is in that of none: its end tells.
 #![forbid(unsafe_code)]
 
+use super::attr::dummy;
 use super::linux::page_size;
 use super::records;
 use super::ring::RecordRing;
-use super::{Attr, Kernel, Linux};
+use super::{Kernel, Linux};
 use perf_event_open_sys::bindings::{
-    PERF_COUNT_SW_DUMMY, PERF_RECORD_COMM, PERF_RECORD_EXIT, PERF_RECORD_FORK, PERF_RECORD_LOST,
-    PERF_RECORD_MISC_COMM_EXEC, PERF_RECORD_MMAP, PERF_SAMPLE_TIME, PERF_TYPE_SOFTWARE,
+    PERF_RECORD_COMM, PERF_RECORD_EXIT, PERF_RECORD_FORK, PERF_RECORD_LOST, PERF_RECORD_MISC_COMM_EXEC,
+    PERF_RECORD_MMAP, PERF_SAMPLE_TIME,
 };
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -76,12 +77,7 @@ impl Execs {
     /// # Errors
     /// EPERM: kernel.perf_event_mlock_kb and RLIMIT_MEMLOCK are used up; the kernel's others.
     pub fn of(pid: i32, cpus: impl Iterator<Item = u32>) -> io::Result<Execs> {
-        let mut attr = Attr {
-            type_: PERF_TYPE_SOFTWARE,
-            size: size_of::<Attr>() as u32,
-            config: PERF_COUNT_SW_DUMMY.into(),
-            ..Attr::default()
-        };
+        let mut attr = dummy();
         attr.set_inherit(1);
         attr.set_exclude_kernel(1);
         attr.set_comm(1);

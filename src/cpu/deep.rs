@@ -2,7 +2,7 @@
 //! core's own text has. cpus/README.md has the lines.
 
 use super::expression::Expression;
-use super::words::{Fault, number, small, without};
+use super::words::{Fault, node_path, number, small, without};
 
 /// No text has more of either.
 const MOST_EVENTS: usize = 400;
@@ -64,10 +64,10 @@ pub struct DeepNode {
     /// None: the core's own text has it, or nothing tells it.
     pub value: Option<Expression>,
     pub unit: DeepUnit,
-    /// Latencies are in it that are those of one machine, or taken for so long.
-    pub is_estimated: bool,
     /// The share above which it is flagged, 0 to 1; None: it never is.
     pub above: Option<f64>,
+    /// It is flagged whether the nodes above it are or not.
+    pub is_alone: bool,
     /// Events to sample, by which it is located.
     pub samples: Vec<String>,
 }
@@ -141,17 +141,7 @@ impl DeepText {
 
     fn node(&self, rest: &str) -> Result<DeepNode, String> {
         let (path, all) = rest.split_once('=').ok_or("a node has no '='")?;
-        let (parent, name) = match path.split_once('>') {
-            Some((parent, name)) => (Some(parent.trim()), name.trim()),
-            None => (None, path.trim()),
-        };
-        let level = match parent {
-            None => 1,
-            Some(parent) => {
-                self.node_of(parent).ok_or_else(|| format!("there is no node {parent} above {name}"))?.level
-                    + 1
-            }
-        };
+        let (parent, name, level) = node_path(path, |parent| self.node_of(parent).map(|node| node.level))?;
         if self.node_of(name).is_some() || self.nodes.len() == MOST_NODES || level > MOST_LEVELS {
             return Err(format!("{name} is there already, too deep, or one node too many"));
         }
@@ -159,7 +149,11 @@ impl DeepText {
             all.split_once(", of ").ok_or("no ', of ...' says what the node is a share of")?;
         let (rest, samples) = rest.split_once(", sample ").unwrap_or((rest, ""));
         let (unit, above) = rest.split_once(", above ").map_or((rest, None), |(a, b)| (a, Some(b)));
-        let (unit, is_estimated) = without(unit.trim(), " estimated");
+        let (unit, _) = without(unit.trim(), " estimated"); // (its name says so to people)
+        let (above, is_alone) = above.map_or((None, false), |above| {
+            let (above, is_alone) = without(above.trim(), " alone");
+            (Some(above), is_alone)
+        });
         let percent = |text: &str| {
             let number = text.trim().parse().ok().filter(|number| (0.0..=100.0).contains(number));
             number.ok_or_else(|| format!("'{text}' is no percentage")).map(|percent: f64| percent / 100.0)
@@ -178,7 +172,7 @@ impl DeepText {
                 "operations" => DeepUnit::Operations,
                 _ => return Err(format!("'{unit}' is nothing that {name} could be a share of")),
             },
-            is_estimated,
+            is_alone,
             above: above.map(percent).transpose()?,
             samples: samples.split_whitespace().map(String::from).collect(),
         })

@@ -67,13 +67,10 @@ fn names_of_deeper_trees_are_there_and_thresholds_nest() {
 #[test]
 fn a_fault_of_a_deeper_tree_has_its_line() {
     const GOOD: &str = "tma 5.2, of today\ncpu GenuineIntel 6 0x8f\nevent A 0x1c2 counters 0,1 extra 0x7\nfigure f = A / 2\n\
-        node top = told, of slots, above 20\nnode top > part = f / A if A < 3 else f, of cycles estimated, above 5, sample B C\n";
+        node top = told, of slots, above 20\nnode top > part = f / A if A < 3 else f, of cycles estimated, above 5 alone, sample B C\n";
     let text = DeepText::read(GOOD).unwrap();
     let part = text.node_of("part").unwrap();
-    assert_eq!(
-        (part.level, part.unit, part.is_estimated, part.above),
-        (2, DeepUnit::Cycles, true, Some(0.05))
-    );
+    assert_eq!((part.level, part.unit, part.is_alone, part.above), (2, DeepUnit::Cycles, true, Some(0.05)));
     assert_eq!(
         (&part.samples[..], text.events[0].counters, text.events[0].config1),
         (&["B".to_string(), "C".into()][..], 3, 7)

@@ -3,7 +3,7 @@
 
 use super::expression::{Expression, Operator};
 pub use super::words::Fault;
-use super::words::{number, small, without};
+use super::words::{node_path, number, small, without};
 
 /// No core has more.
 const MOST_MODELS: usize = 1000;
@@ -243,17 +243,7 @@ impl CpuText {
 
     fn node(&self, rest: &str) -> Result<NodeText, String> {
         let (path, value) = rest.split_once('=').ok_or("a node has no '='")?;
-        let (parent, name) = match path.split_once('>') {
-            Some((parent, name)) => (Some(parent.trim()), name.trim()),
-            None => (None, path.trim()),
-        };
-        let level = match parent {
-            None => 1,
-            Some(parent) => {
-                self.node_of(parent).ok_or_else(|| format!("there is no node {parent} above {name}"))?.level
-                    + 1
-            }
-        };
+        let (parent, name, level) = node_path(path, |parent| self.node_of(parent).map(|node| node.level))?;
         if self.node_of(name).is_some() || WORDS.contains(&name) {
             return Err(format!("there is a node {name} already"));
         }

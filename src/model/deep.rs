@@ -50,6 +50,8 @@ pub(crate) struct DeepNodeInfo {
     pub level: u32,
     /// See [`DeepTree::threshold`].
     pub above: Option<f64>,
+    /// See [`DeepTree::is_alone`].
+    pub is_alone: bool,
     pub samples: Vec<String>,
     /// Why no group tells it; "": one does, or the core's own levels have it.
     pub untold: String,
@@ -163,7 +165,7 @@ fn make(name: &str, text: &DeepText, own: &'static Model, facts: &DeepFacts) -> 
 }
 
 impl DeepTree {
-    /// Its groups, those of higher levels first.
+    /// Its groups, those of level 2 (where some are not whole) before those of level 3, and so on.
     #[must_use]
     pub fn groups(&self) -> &[DeepGroup] {
         &self.groups
@@ -190,10 +192,16 @@ impl DeepTree {
         self.node(id).map_or(0, |node| node.level)
     }
 
-    /// The share, 0 to 1, above which the node is flagged, if its parents are.
+    /// The share, 0 to 1, above which the node is flagged, if its parents are, too, or it `is_alone`.
     #[must_use]
     pub fn threshold(&self, id: u32) -> Option<f64> {
         self.node(id)?.above
+    }
+
+    /// Whether the node is flagged above its threshold whether its parents are or not.
+    #[must_use]
+    pub fn is_alone(&self, id: u32) -> bool {
+        self.node(id).is_some_and(|node| node.is_alone)
     }
 
     /// Events that locate the node if they are sampled.

@@ -150,7 +150,7 @@ pub(crate) enum Expr {
     Quotient(&'static Expr, &'static Expr),
     Least(&'static Expr, &'static Expr),
     Greatest(&'static Expr, &'static Expr),
-    /// As a quotient; 0 where nothing is divided by nothing.
+    /// As a quotient; 0 where nothing is divided by nothing, and where anything else is it may be anything.
     Part(&'static Expr, &'static Expr),
     /// The third where the first is less than the second, else the fourth.
     IfLess(&'static [Expr; 4]),

@@ -4,8 +4,7 @@
 use super::{Outcome, Surroundings};
 use crate::detect::blockers::{PARANOID, RefusedCall, explain};
 use crate::options::{Options, Target};
-use crate::sys::Kernel;
-use perf_event_open_sys::bindings::{PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE, perf_event_attr};
+use crate::sys::{Kernel, attr};
 use std::io;
 
 /// A software event, which every kernel with perf events has: what becomes of it is a matter of permission alone.
@@ -36,16 +35,11 @@ fn dummy<K: Kernel>(m: &Surroundings<K>, options: &Options) -> io::Result<K::Fd>
         Target::Cpu(cpu) => (-1, cpu as i32),
         _ => (0, -1),
     };
-    let mut attr = perf_event_attr {
-        type_: PERF_TYPE_SOFTWARE,
-        size: size_of::<perf_event_attr>() as u32,
-        config: PERF_COUNT_SW_DUMMY.into(),
-        ..perf_event_attr::default()
-    };
-    attr.set_disabled(1);
-    attr.set_exclude_kernel((!options.kernel).into());
-    attr.set_exclude_hv(1);
-    m.kernel.open(&attr, pid, cpu)
+    let mut dummy = attr::dummy();
+    dummy.set_disabled(1);
+    dummy.set_exclude_kernel((!options.kernel).into());
+    dummy.set_exclude_hv(1);
+    m.kernel.open(&dummy, pid, cpu)
 }
 
 fn refused<K: Kernel>(m: &Surroundings<K>, attempt: RefusedCall, refusal: &io::Error) -> Outcome {

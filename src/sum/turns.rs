@@ -52,7 +52,12 @@ pub fn is_in_turns(level: u32, id: u32) -> bool {
 impl TurnTally {
     /// Adds a turn of so many slots, in which the node was so, and its parent had so many.
     pub fn add(&mut self, node: &Node, parent: f64, slots: f64) {
-        let own = node.value * slots;
+        self.add_weighted(node, parent, slots, 1.0);
+    }
+
+    /// The same of a turn that stands for so many, as one like it was so unlikely.
+    pub fn add_weighted(&mut self, node: &Node, parent: f64, slots: f64, weight: f64) {
+        let (own, parent) = (weight * node.value * slots, weight * parent);
         self.merge(&TurnTally {
             turns: 1,
             slots,
@@ -61,7 +66,7 @@ impl TurnTally {
             own_own: own * own,
             own_parent: own * parent,
             parent_parent: parent * parent,
-            far: slots * far(node),
+            far: weight * slots * far(node),
             whole: float(node.whole),
         });
     }

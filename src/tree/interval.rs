@@ -118,10 +118,11 @@ fn of_parts(expr: &Expr, leaf: &impl Fn(&Expr) -> Option<Interval>) -> Option<In
     match expr {
         Expr::Part(a, b) => {
             let (a, b) = (evaluate(a, leaf)?, evaluate(b, leaf)?);
-            match (a.value, b.value) {
-                (0.0, 0.0) if a.high == 0.0 => Some(Interval::exact(0.0)),
-                (0.0, 0.0) => Some(Interval { value: 0.0, low: f64::NEG_INFINITY, high: f64::INFINITY }),
-                _ => a.over(b),
+            let is_nothing = a.low == 0.0 && a.high == 0.0;
+            match b.value == 0.0 {
+                true if is_nothing => Some(Interval::exact(0.0)),
+                true => Some(Interval { value: 0.0, low: f64::NEG_INFINITY, high: f64::INFINITY }),
+                false => a.over(b),
             }
         }
         Expr::IfLess([a, b, less, not_less]) => {

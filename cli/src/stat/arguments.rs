@@ -178,7 +178,7 @@ impl Arguments {
         let refused = [(self.by().is_some(), "rows of parts (--per-...)"), (self.wait, "--wait")];
         match refused.iter().find(|(given, _)| *given && !turns.parts.is_empty()) {
             Some((_, what)) => Err(failed(format!(
-                "--td-level: no group holds this level here, so groups of its parts take turns, of all that is counted and while the \
+                "--td-level, --drill, --nodes: no group holds this level here, so groups of its parts take turns, of all that is counted and while the \
                  command runs: not with {what}; --subtree counts a part of it all the time"
             ))),
             None => Ok(turns),

@@ -3,14 +3,14 @@
 #![forbid(unsafe_code)]
 
 use super::cpus::cpus_of;
-use super::stretches::Stretches;
+use super::stretches::{STRETCH, Stretches, ToldNode};
 use crate::outcome::{Failure, failed};
 use std::collections::BTreeSet;
-use topdown::{
-    DeepTree, FEWEST_TURNS, Node, Options, TD_NODE_NONE, TD_NODE_RETIRING, deep_tree, metric, metric_of_name,
-};
+use std::time::Duration;
+use topdown::{DeepTree, FEWEST_TURNS, Node, Options, TD_NODE_NONE, deep_tree, metric, metric_of_name};
 use topdown_report::model::Finding;
 use topdown_report::{NodeKind, ShareInterval};
+use topdown_seam::random::Random;
 
 /// A group that takes turns with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct TurnPlan {
 #[derive(clap::Args, Clone, Default)]
 pub struct DeepNodes {
     /// Count these nodes of levels 3 to 6, in turns: perf's names, with or without tma_
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', conflicts_with = "drill")]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', conflicts_with_all = ["drill", "td_level"])]
     pub nodes: Vec<String>,
     /// Drill down: count levels 1 and 2, and below them the children of what is above its threshold, level by level while the program runs
     #[arg(long)]
@@ -56,12 +56,19 @@ enum Flag {
 /// Which groups have a turn while a program is drilled down.
 pub struct DrillDown {
     tree: &'static DeepTree,
-    /// Of each turn what it tells below level 2; none of those that tell levels 1 and 2, which have turns always.
+    /// Of each turn what is to be flagged for it to come: the nodes above its own; none of those that tell levels 1 and 2.
     of_turn: Vec<Vec<u32>>,
+    /// What each turn measures.
+    told: Vec<Vec<ToldNode>>,
     /// What there was some time ago, and the time before that.
     before: [Stretches; 2],
+    /// Something that may come is unknown yet.
+    is_searching: bool,
+    random: Random,
 }
 
+/// How long turns are while something that may come is unknown yet.
+const SEARCH_STRETCH: Duration = Duration::from_millis(4);
 /// So many stretches are a phase, of which a node is looked at by itself.
 const PHASE: u64 = 32;
 
@@ -134,58 +141,106 @@ fn id_of(tree: &DeepTree, name: &str) -> Result<u32, Failure> {
 }
 
 impl DrillDown {
-    /// Of these turns, which are those of these parts, and the one of whole levels.
-    pub fn new(parts: &[TurnPart]) -> Option<DrillDown> {
+    /// Of these turns, which are those of these parts, and the one of whole levels; with what each measures.
+    pub fn new(parts: &[TurnPart], measured: Vec<Vec<Node>>, seed: u64) -> Option<DrillDown> {
         let tree = deep_tree()?;
-        let told = |part: &TurnPart| {
+        let above = |part: &TurnPart| {
             let group = tree.groups().iter().find(|group| group.number == part.group);
-            group.map(|group| group.nodes.clone()).unwrap_or_default()
+            let nodes = group.map_or(&[][..], |group| &group.nodes);
+            nodes.iter().map(|node| tree.parent(*node)).collect()
         };
-        let of_turn = parts.iter().map(told).chain([Vec::new()]).collect();
-        Some(DrillDown { tree, of_turn, before: [Stretches::default(), Stretches::default()] })
+        let told = measured.iter().map(|nodes| {
+            nodes.iter().map(|node| ToldNode { id: node.id, root: root_of(tree, node.id) }).collect()
+        });
+        Some(DrillDown {
+            tree,
+            of_turn: parts.iter().map(above).chain([Vec::new()]).collect(),
+            told: told.collect(),
+            before: [Stretches::default(), Stretches::default()],
+            is_searching: true,
+            random: Random::new(seed),
+        })
     }
 
-    /// A bit for each turn that is to be had now, after these stretches.
-    pub fn turns(&mut self, over: &Stretches) -> u64 {
+    /// No stretches yet.
+    pub fn none_yet(&self) -> Stretches {
+        Stretches::of_odds(self.told.clone())
+    }
+
+    /// Of the first turn, which is the first.
+    pub fn first_odds(&self) -> Vec<f64> {
+        (0..self.of_turn.len()).map(|turn| f64::from(u8::from(turn == 0))).collect()
+    }
+
+    /// How long turns are: half of this to one and a half.
+    pub fn stretch(&self) -> Duration {
+        if self.is_searching { SEARCH_STRETCH } else { STRETCH }
+    }
+
+    /// The next turn after these stretches, and how likely each was to be it.
+    pub fn choose(&mut self, over: &Stretches) -> (usize, Vec<f64>) {
+        let flags = self.flags(over);
+        let may_come = |turn: &usize| flags[*turn] > Flag::Not;
+        let is_unknown = |turn: &usize| may_come(turn) && over.turns_of(*turn) < FEWEST_TURNS;
+        let all: Vec<usize> = (0..flags.len()).filter(may_come).collect();
+        let unknown: Vec<usize> = (0..flags.len()).filter(is_unknown).collect();
+        self.is_searching = !unknown.is_empty();
+        // levels 1 and 2 say what is to be looked at; what may come has some chance always, and what is unknown the most
+        let mut odds = vec![0.0; flags.len()];
+        let mut give = |turns: &[usize], chance: f64| {
+            turns.iter().for_each(|turn| odds[*turn] += chance / turns.len() as f64);
+        };
+        give(&[flags.len() - 1], 0.25);
+        if unknown.is_empty() {
+            give(&all, 0.75);
+        } else {
+            give(&all, 0.25);
+            give(&unknown, 0.5);
+        }
+        (self.drawn(&odds), odds)
+    }
+
+    /// A turn at random, each as likely as that.
+    fn drawn(&mut self, odds: &[f64]) -> usize {
+        const WHOLE: u64 = 1 << 32;
+        let mut rest = self.random.below(WHOLE) as f64 / WHOLE as f64;
+        for (turn, odds) in odds.iter().enumerate() {
+            if rest < *odds {
+                return turn;
+            }
+            rest -= odds;
+        }
+        odds.len() - 1 // (by rounding)
+    }
+
+    /// Of each turn the most that is said of what is above its nodes: by all stretches, or those of the last phase.
+    fn flags(&mut self, over: &Stretches) -> Vec<Flag> {
         if over.count() >= self.before[0].count() + PHASE {
             self.before.swap(0, 1);
             self.before[0] = over.clone();
         }
-        let recent = over.since(&self.before[1]);
-        let (all, recent) = (over.nodes(0.0), recent.nodes(0.0));
-        let flag = |id: u32| self.flag(id, &all).max(self.flag(id, &recent));
-        // (of a turn: the most that is said of what is above its nodes)
-        let above = |nodes: &Vec<u32>| nodes.iter().map(|node| flag(self.tree.parent(*node))).max();
-        let turns: Vec<Flag> = self.of_turn.iter().map(|nodes| above(nodes).unwrap_or(Flag::Is)).collect();
-        let mask = |wanted: &dyn Fn(usize) -> bool| {
-            (0..turns.len()).filter(|turn| wanted(*turn)).fold(0u64, |all, turn| all | 1 << turn)
-        };
-        let is_unknown = |turn: usize| over.turns_of(turn) < FEWEST_TURNS;
-        let unknown =
-            [Flag::Is, Flag::MayBe].map(|flag| mask(&|turn| turns[turn] == flag && is_unknown(turn)));
-        // those of which nothing is known yet go before; each fourth turn tells whether levels 1 and 2 are as they were
-        match unknown {
-            _ if over.count() % 4 == 3 => 1 << (turns.len() - 1),
-            [0, 0] => mask(&|turn| turns[turn] > Flag::Not),
-            [0, maybe] => maybe,
-            [sure, _] => sure,
-        }
-    }
-
-    fn flag(&self, id: u32, nodes: &[Node]) -> Flag {
-        flag(self.tree, id, nodes)
+        let (all, recent) = (over.nodes(0.0), over.since(&self.before[1]).nodes(0.0));
+        let flag = |id: u32| flag(self.tree, id, &all).max(flag(self.tree, id, &recent));
+        let most = |above: &Vec<u32>| above.iter().map(|id| flag(*id)).max().unwrap_or(Flag::Is);
+        self.of_turn.iter().map(most).collect()
     }
 }
 
-/// Whether a node is flagged: it is above its threshold, and so are those above it, of which it is a part.
+/// The root above a node; of a root, itself.
+fn root_of(tree: &DeepTree, id: u32) -> u32 {
+    match tree.parent(id) {
+        TD_NODE_NONE => id,
+        parent => root_of(tree, parent),
+    }
+}
+
+/// Whether a node is flagged: it is above its threshold, and so are those above it, of which it is a part, unless it is flagged alone.
 fn flag(tree: &DeepTree, id: u32, nodes: &[Node]) -> Flag {
     if id == TD_NODE_NONE {
         return Flag::Is;
     }
     let is_untold = || tree.untold().any(|(untold, _)| untold == id);
     let own = match (tree.threshold(id), nodes.iter().find(|node| node.id == id && node.measured != 0)) {
-        // (operations retire in whatever part: what is heavy of them is looked at by itself)
-        _ if id == TD_NODE_RETIRING => return Flag::Is,
         (Some(above), Some(node)) if node.low > above => Flag::Is,
         // (of what was never seen nothing is known where its formula divides by it)
         (Some(above), Some(node)) if node.high > above && node.value > 0.0 => Flag::MayBe,
@@ -194,7 +249,7 @@ fn flag(tree: &DeepTree, id: u32, nodes: &[Node]) -> Flag {
         (Some(_), _) => return Flag::Not,
         (None, _) => Flag::Is,
     };
-    own.min(flag(tree, tree.parent(id), nodes))
+    if tree.is_alone(id) { own } else { own.min(flag(tree, tree.parent(id), nodes)) }
 }
 
 /// The published tree of these nodes, if some of them are of deeper levels.
@@ -206,7 +261,7 @@ pub fn tree(nodes: &[Node]) -> Option<String> {
 /// What was found: the nodes that are flagged and below which none is, the largest first.
 pub fn found(nodes: &[Node]) -> Vec<Finding> {
     let Some(tree) = deep_tree() else { return Vec::new() };
-    let is_flagged = |node: &&Node| node.id != TD_NODE_RETIRING && flag(tree, node.id, nodes) > Flag::Not;
+    let is_flagged = |node: &&Node| flag(tree, node.id, nodes) > Flag::Not;
     let flagged: Vec<&Node> = nodes.iter().filter(is_flagged).collect();
     let is_leaf = |node: &&&Node| node.level > 2 && !flagged.iter().any(|other| other.parent == node.id);
     let mut leaves: Vec<&Node> = flagged.iter().filter(is_leaf).copied().collect();

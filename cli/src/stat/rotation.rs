@@ -17,13 +17,11 @@ use std::collections::BTreeSet;
 use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-use topdown::{Error, Options, Rotation, Sample};
+use topdown::{Error, Node, Options, Rotation, Sample};
 use topdown_seam::identity;
 
 /// The first one. (Processes are short at first)
 pub const FIRST: Duration = Duration::from_millis(10);
-/// Of a program that is drilled down. (Each level takes `FEWEST_TURNS` of the one above it first.)
-const DRILL_STRETCH: Duration = Duration::from_millis(8);
 /// A timeline has no shorter intervals at first.
 pub const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -34,6 +32,8 @@ pub struct GroupsInTurns {
     /// If not all of them have turns.
     drill: Option<DrillDown>,
     now: usize,
+    /// How likely each turn was when that one was chosen; empty: each as the others.
+    odds: Vec<f64>,
     rotation: Rotation,
     /// When the next turn begins.
     due: Instant,
@@ -70,13 +70,20 @@ impl GroupsInTurns {
                 }
             }
         }
+        let has_whole = opened.len() + 1 == turns.len();
+        if plan.drills && !has_whole && !turns.is_empty() {
+            say("no drilling down without levels 1 and 2: all groups take turns");
+        }
+        let told = || turns.iter().map(|groups| told_by(groups)).collect();
         let drill =
-            if plan.drills && opened.len() + 1 == turns.len() { DrillDown::new(&opened) } else { None };
+            if plan.drills && has_whole { DrillDown::new(&opened, told(), identity::unique()) } else { None };
         let rotation = Rotation::new(turns.len(), identity::unique());
         match refused {
             Some(why) if turns.is_empty() => Err(why),
             _ => Ok(GroupsInTurns {
-                over: Stretches::of_turns(turns.len()),
+                over: drill.as_ref().map_or(Stretches::of_turns(turns.len()), DrillDown::none_yet),
+                // (the first to be opened counts from then on)
+                odds: drill.as_ref().map_or(Vec::new(), DrillDown::first_odds),
                 turns,
                 drill,
                 now: 0,
@@ -132,17 +139,18 @@ impl GroupsInTurns {
 
     /// The next group's turn.
     fn next(&mut self, at_work: bool) {
-        let next = match &mut self.drill {
-            Some(drill) => self.rotation.choose_of(drill.turns(&self.over)),
-            None => self.rotation.choose(),
+        let (next, odds) = match &mut self.drill {
+            Some(drill) => drill.choose(&self.over),
+            None => (self.rotation.choose(), Vec::new()),
         };
+        let odds = std::mem::replace(&mut self.odds, odds);
         let last = std::mem::replace(&mut self.now, next);
         if next != last {
             self.turns[last].switch(false);
             self.turns[next].switch(true);
         }
-        self.add(last, at_work);
-        let stretch = if self.drill.is_some() { DRILL_STRETCH } else { STRETCH };
+        self.add(last, at_work, &odds);
+        let stretch = self.drill.as_ref().map_or(STRETCH, DrillDown::stretch);
         let length = self.rotation.length(stretch.as_nanos() as u64);
         self.due = Instant::now() + Duration::from_nanos(length);
     }
@@ -184,13 +192,13 @@ impl GroupsInTurns {
     }
 
     /// The stretch of this turn is over. What cannot be read is in its next one.
-    fn add(&mut self, turn: usize, at_work: bool) {
+    fn add(&mut self, turn: usize, at_work: bool, odds: &[f64]) {
         let counted = self.turns[turn].count(at_work, Duration::ZERO);
         let counted: Result<Vec<GroupCount>, Error> = counted.into_iter().collect();
         let Ok(kinds) = counted.as_ref().map_err(Clone::clone).and_then(by_pmu) else { return };
         for (_, StatFigures { sum, .. }) in kinds {
             let nodes = sum.decode_tree().unwrap_or_default();
-            self.over.add(turn, &nodes, sum.slots, (sum.time_enabled_ns, sum.time_running_ns));
+            self.over.add(turn, &nodes, sum.slots, (sum.time_enabled_ns, sum.time_running_ns), odds);
             if sum.slots > 0 {
                 self.sample = sum.last;
             }
@@ -225,6 +233,11 @@ impl GroupsInTurns {
         let (from, since) = std::mem::replace(&mut self.last, (to.clone(), at));
         Some(GroupCount { group: self.group()?, since, from, to })
     }
+}
+
+/// What groups measure, each of its kind of core.
+fn told_by(groups: &Groups) -> Vec<Node> {
+    groups.all.iter().flat_map(|group| group.nodes().unwrap_or_default()).collect()
 }
 
 fn no_clock(error: io::Error) -> Error {

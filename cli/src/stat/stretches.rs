@@ -1,8 +1,10 @@
 //! How slots divide that were counted in stretches, each of which shows a part of the tree of metrics (docs/error-bound-sums.md, Turns).
 #![forbid(unsafe_code)]
 
+use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::Duration;
-use topdown::{FEWEST_TURNS, Node, TD_NODE_NONE, TD_UNIT_SLOTS, TurnTally};
+use topdown::{FEWEST_TURNS, Node, TD_NODE_NONE, TD_UNIT_CLOCKS, TD_UNIT_SLOTS, TurnTally};
 use topdown_report::Gaps;
 
 /// A stretch is shorter than twice this; how long is left to chance, as what is counted may have a period.
@@ -35,6 +37,22 @@ struct TalliedNode {
     tally: TurnTally,
 }
 
+/// A node that a turn tells, and the root above it (of a root: itself).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToldNode {
+    pub id: u32,
+    pub root: u32,
+}
+
+/// Stretches in which no turn could come that tells a node: any part of them may be the node's.
+#[derive(Clone, Copy, Default)]
+struct UnseenStretches {
+    count: u64,
+    slots: f64,
+    /// The slots of the root above the node.
+    of_root: f64,
+}
+
 /// Stretches that are over.
 #[derive(Clone, Default)]
 pub struct Stretches {
@@ -49,16 +67,53 @@ pub struct Stretches {
     pace: StretchPace,
     /// Nodes, parents before children; each as it was seen first.
     nodes: Vec<TalliedNode>,
+    /// What each turn tells, if some are likelier than others; else empty.
+    told: Rc<Vec<Vec<ToldNode>>>,
+    /// By the node's id.
+    unseen: BTreeMap<u32, UnseenStretches>,
 }
 
 impl Stretches {
-    /// Of so many groups, none yet.
+    /// Of so many groups, each of which is as likely as the others at any time; none yet.
     pub fn of_turns(turns: usize) -> Stretches {
         Stretches { of_turn: vec![0; turns], ..Stretches::default() }
     }
 
-    /// Adds one of a turn. Of one without a slot nothing is known.
-    pub fn add(&mut self, turn: usize, nodes: &[Node], slots: u64, (enabled_ns, running_ns): (u64, u64)) {
+    /// Of groups that tell these nodes, some of which may be likelier than others.
+    pub fn of_odds(told: Vec<Vec<ToldNode>>) -> Stretches {
+        Stretches { told: Rc::new(told.clone()), ..Stretches::of_turns(told.len()) }
+    }
+
+    /// How likely a turn was that tells the node, of turns that were so likely.
+    fn chance(&self, id: u32, odds: &[f64]) -> f64 {
+        let tells = |told: &Vec<ToldNode>| told.iter().any(|node| node.id == id);
+        self.told.iter().zip(odds).filter(|(told, _)| tells(told)).map(|(_, odds)| odds).sum()
+    }
+
+    /// What of a stretch is unknown as no turn could come that tells it.
+    fn miss(&mut self, slots: f64, value: &impl Fn(u32) -> Option<f64>, odds: &[f64]) {
+        let told = Rc::clone(&self.told);
+        let all: BTreeMap<u32, u32> = told.iter().flatten().map(|node| (node.id, node.root)).collect();
+        for (id, root) in all {
+            if self.chance(id, odds) == 0.0 {
+                let unseen = self.unseen.entry(id).or_default();
+                unseen.count += 1;
+                unseen.slots += slots;
+                unseen.of_root += value(root).unwrap_or(1.0) * slots;
+            }
+        }
+    }
+
+    /// Adds one of a turn; `odds`: how likely each turn was, empty where each is as likely as the others at any time. Of one without a slot
+    /// nothing is known.
+    pub fn add(
+        &mut self,
+        turn: usize,
+        nodes: &[Node],
+        slots: u64,
+        (enabled_ns, running_ns): (u64, u64),
+        odds: &[f64],
+    ) {
         self.enabled_ns += enabled_ns;
         self.running_ns += running_ns;
         if slots == 0 || nodes.is_empty() {
@@ -75,11 +130,19 @@ impl Stretches {
             TD_NODE_NONE => Some(1.0),
             _ => of(id).filter(|node| node.measured != 0).map(|node| node.value),
         };
+        if !odds.is_empty() {
+            self.miss(slots as f64, &value, odds);
+        }
         for node in nodes.iter().filter(|node| node.measured != 0) {
+            // (what was unlikely stands for all the more that was not seen)
+            let weight = if odds.is_empty() { 1.0 } else { 1.0 / self.chance(node.id, odds) };
             let place = self.nodes.iter().position(|known| known.node.id == node.id).unwrap_or_else(|| {
                 let mut above = node.parent;
-                while let Some(unmeasured) = of(above).filter(|above| above.measured == 0) {
-                    above = unmeasured.parent;
+                // (where some are likelier the root, as each turn tells it)
+                let is_passed =
+                    |node: &&Node| node.measured == 0 || !odds.is_empty() && node.parent != TD_NODE_NONE;
+                while let Some(passed) = of(above).filter(is_passed) {
+                    above = passed.parent;
                 }
                 let order = |node: &Node| (node.level, node.parent, node.id);
                 let place = self.nodes.partition_point(|known| order(&known.node) < order(node));
@@ -88,7 +151,7 @@ impl Stretches {
             });
             let known = &mut self.nodes[place];
             if let Some(above) = value(known.above) {
-                known.tally.add(node, above * slots as f64, slots as f64);
+                known.tally.add_weighted(node, above * slots as f64, slots as f64, weight);
             }
         }
     }
@@ -121,6 +184,8 @@ impl Stretches {
             gap_ns: self.gap_ns.saturating_sub(then.gap_ns),
             pace: self.pace,
             nodes,
+            told: Rc::clone(&self.told),
+            unseen: self.unseen.iter().map(|(id, all)| (*id, all.since(then.unseen.get(id)))).collect(),
         }
     }
 
@@ -153,30 +218,50 @@ impl Stretches {
                 id => shares.iter().find(|(node, ..)| node.id == id).map(|(_, value, far)| (*value, *far)),
             };
             let slots = self.slots as f64;
+            let unseen = self.unseen.get(&node.id).copied().unwrap_or_default();
             let share = of_parent.and_then(|(parent, parent_far)| {
-                let (ratio, far) = tally.part_of_parent(self.count, slots, parent * slots)?;
-                Some((ratio * parent, parent * far + ratio * parent_far))
+                let seen = (parent * slots - unseen.of_root).max(0.0);
+                let (ratio, far) =
+                    tally.part_of_parent(self.count - unseen.count, slots - unseen.slots, seen)?;
+                let bound = seen / slots * far + ratio * parent_far;
+                // (a node that counts slots has no more than its root)
+                let most = if node.unit == TD_UNIT_SLOTS { unseen.of_root } else { unseen.slots } / slots;
+                let seen = ratio * seen / slots;
+                Some((ratio * parent, seen - bound, seen + bound + most))
             });
-            shares.extend(share.map(|(value, bound)| {
-                let (low, high) = ((value - bound).max(0.0), (value + bound).min(1.0));
+            shares.extend(share.map(|(value, low, high)| {
+                let (low, high) = (low.max(0.0), high.min(1.0));
+                let value = value.clamp(low.min(1.0), high.max(low.min(1.0)));
                 let node = Node { value, low, high, whole: whole_of(tally, node, self.slots), ..*node };
                 (node, value, far(&node))
             }));
         }
-        let counted = 1.0 - uncounted;
-        let widened = |(node, ..): (Node, f64, f64)| Node {
-            low: node.low * counted,
-            high: (node.high * counted + uncounted).min(1.0),
-            ..node
+        let widened = |(node, ..): (Node, f64, f64)| {
+            // (no cycle has less than half of the slots of another, as where a core's two threads share them)
+            let of_cycles = node.unit == TD_UNIT_CLOCKS;
+            let uncounted = if of_cycles { 2.0 * uncounted / (1.0 + uncounted) } else { uncounted };
+            let counted = 1.0 - uncounted;
+            Node { low: node.low * counted, high: (node.high * counted + uncounted).min(1.0), ..node }
         };
         shares.into_iter().map(widened).collect()
+    }
+}
+
+impl UnseenStretches {
+    fn since(&self, then: Option<&UnseenStretches>) -> UnseenStretches {
+        let then = then.copied().unwrap_or_default();
+        UnseenStretches {
+            count: self.count - then.count,
+            slots: self.slots - then.slots,
+            of_root: self.of_root - then.of_root,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use topdown::TD_UNIT_CLOCKS;
+    use topdown_seam::random::Random;
 
     fn node(id: u32, parent: u32, level: u32, value: f64) -> Node {
         Node {
@@ -200,7 +285,7 @@ mod tests {
             let of_part = node(2, 1, 2, starved * 0.25);
             let nodes = [node(1, TD_NODE_NONE, 1, starved), of_part];
             let turn = k as usize % 2;
-            over.add(turn, &nodes[..1 + turn], 1000, (1, 1));
+            over.add(turn, &nodes[..1 + turn], 1000, (1, 1), &[]);
         }
         over
     }
@@ -221,7 +306,7 @@ mod tests {
         for k in 0..64 {
             let root = node(1, TD_NODE_NONE, 1, 0.4);
             let part = node(2, 1, 2, f64::from(k / 2 % 2) * 0.4);
-            over.add(k as usize % 2, &[root, part][..1 + k as usize % 2], 1000, (1, 1));
+            over.add(k as usize % 2, &[root, part][..1 + k as usize % 2], 1000, (1, 1), &[]);
         }
         let varying = over.nodes(0.0)[1];
         let bound = far(&varying);
@@ -239,7 +324,7 @@ mod tests {
             // backend bound of half the slots; of the cycles, four slots each, three in ten wait for memory
             let root = Node { whole: 1000, ..node(1, TD_NODE_NONE, 1, 0.5) };
             let waits = Node { unit: TD_UNIT_CLOCKS, whole: 250, ..node(2, 1, 2, 0.3) };
-            over.add(k as usize % 2, &[root, waits][..1 + k as usize % 2], 1000, (1, 1));
+            over.add(k as usize % 2, &[root, waits][..1 + k as usize % 2], 1000, (1, 1), &[]);
         }
         let waits = over.nodes(0.0)[1];
         assert_eq!((waits.unit, waits.whole), (TD_UNIT_CLOCKS, 16_000));
@@ -257,7 +342,7 @@ mod tests {
             let nodes = [root, if k % 2 == 0 { node(2, 1, 2, starved / 2.0) } else { unmeasured }];
             let grandchild = node(3, 2, 3, starved / 4.0);
             let all = [&nodes[..], &[grandchild][..k as usize % 2]].concat();
-            over.add(k as usize % 2, &all, 1000, (1, 1));
+            over.add(k as usize % 2, &all, 1000, (1, 1), &[]);
         }
         let shares = over.nodes(0.0);
         assert_eq!(shares.iter().map(|node| node.id).collect::<Vec<_>>(), [1, 2, 3]);
@@ -265,11 +350,60 @@ mod tests {
         assert!(shares.iter().all(|node| node.low <= node.value && node.value <= node.high));
     }
 
+    /// Programs of phases, whose second node is looked at while the first is large, by turns that are likelier at some times: the truth is in
+    /// the interval, whatever was not seen.
+    #[test]
+    fn the_truth_is_in_the_interval_however_unevenly_turns_come() {
+        let (mut random, mut told, mut wide) = (Random::new(5), 0, 0.0);
+        let mut part = || random.below(1000) as f64 / 1000.0;
+        for program in 0..400 {
+            let phases: Vec<(f64, f64)> = (0..3).map(|_| (part() * 0.8, part())).collect();
+            let root = ToldNode { id: 1, root: 1 };
+            let mut over =
+                Stretches::of_odds(vec![vec![root], vec![root, ToldNode { id: 2, root: 1 }], vec![root]]);
+            let (mut truth, mut all) = (0.0, 0.0);
+            for k in 0..300 {
+                let (share, ratio) = phases[k / 100];
+                let (share, ratio) = (share + 0.2 * part(), (ratio * (0.8 + 0.4 * part())).min(1.0));
+                let slots = 500 + (1000.0 * part()) as u64;
+                (truth, all) = (truth + share * ratio * slots as f64, all + slots as f64);
+                // what is above its threshold by now may come, the more while it is unknown
+                let open = over.nodes(0.0).first().is_some_and(|node| node.value > 0.3);
+                let second = if !open {
+                    0.0
+                } else if over.turns_of(1) < 20 {
+                    0.7
+                } else {
+                    0.2
+                };
+                let odds = [0.25 * (1.0 - second), second, 0.75 * (1.0 - second)];
+                let draw = part();
+                let turn = if draw < odds[0] {
+                    0
+                } else if draw < odds[0] + odds[1] {
+                    1
+                } else {
+                    2
+                };
+                let nodes = [node(1, TD_NODE_NONE, 1, share), node(2, 1, 2, share * ratio)];
+                over.add(turn, &nodes[..1 + usize::from(turn == 1)], slots, (1, 1), &odds);
+            }
+            let shares = over.nodes(0.0);
+            let Some(second) = shares.iter().find(|node| node.id == 2) else { continue };
+            let truth = truth / all;
+            assert!(second.low <= truth && truth <= second.high, "{program}: {second:?} {truth} {phases:?}");
+            assert!(second.low <= second.value && second.value <= second.high, "{second:?}");
+            (told, wide) = (told + 1, wide + second.high - second.low);
+        }
+        // (and it is not everything)
+        assert!(told > 250 && wide / f64::from(told) < 0.35, "{told} {wide}");
+    }
+
     #[test]
     fn between_stretches_no_more_slots_pass_than_in_the_fastest() {
         let mut over = Stretches::of_turns(1);
         let mut stretch = |gap_ns, slots| {
-            over.add(0, &[node(1, TD_NODE_NONE, 1, 0.4)], slots, (25_000_000, 20_000_000));
+            over.add(0, &[node(1, TD_NODE_NONE, 1, 0.4)], slots, (25_000_000, 20_000_000), &[]);
             over.gap_ns += gap_ns;
             over.clone()
         };
@@ -295,7 +429,7 @@ mod tests {
             let varying = f64::from(k / 2 % 2) * 0.4;
             let nodes =
                 [node(1, TD_NODE_NONE, 1, 0.6), node(2, 1, 2, varying), node(3, TD_NODE_NONE, 1, 0.4)];
-            now.add(k as usize % 2, &[nodes[0], nodes[2], nodes[1]][..2 + k as usize % 2], 500, (2, 2));
+            now.add(k as usize % 2, &[nodes[0], nodes[2], nodes[1]][..2 + k as usize % 2], 500, (2, 2), &[]);
         }
         let since = now.since(&then);
         assert_eq!((since.slots, since.running_ns, since.count), (16_000, 64, 32));
@@ -309,7 +443,7 @@ mod tests {
             let varying = f64::from(k / 2 % 2) * 0.4;
             let nodes =
                 [node(1, TD_NODE_NONE, 1, 0.6), node(3, TD_NODE_NONE, 1, 0.4), node(2, 1, 2, varying)];
-            alone.add(k as usize % 2, &nodes[..2 + k as usize % 2], 500, (2, 2));
+            alone.add(k as usize % 2, &nodes[..2 + k as usize % 2], 500, (2, 2), &[]);
         }
         assert!((far(&alone.nodes(0.0)[2]) - far(&nodes[2])).abs() < 1e-9);
         assert!(since.remark().is_none() && now.since(&now).nodes(0.0).is_empty());

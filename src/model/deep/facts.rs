@@ -1,9 +1,7 @@
 //! What the planning of groups has to know of a machine.
 #![forbid(unsafe_code)]
 
-use crate::sys::cpu;
-use crate::sys::{Kernel, Linux, Mapping};
-use perf_event_open_sys::bindings::{PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE, perf_event_attr};
+use crate::sys::{Kernel, Linux, Mapping, attr, cpu};
 
 /// General-purpose counters of a core of which CPUID does not tell.
 const COUNTERS: usize = 8;
@@ -42,12 +40,7 @@ impl DeepFacts {
 
 /// The rate of the time-stamp counter as the kernel turns it into time, on the control page of any event.
 fn tsc_of_kernel(linux: &Linux) -> Option<f64> {
-    let mut attr = perf_event_attr {
-        type_: PERF_TYPE_SOFTWARE,
-        size: size_of::<perf_event_attr>() as u32,
-        config: PERF_COUNT_SW_DUMMY.into(),
-        ..perf_event_attr::default()
-    };
+    let mut attr = attr::dummy();
     attr.set_disabled(1);
     attr.set_exclude_kernel(1);
     attr.set_exclude_hv(1);

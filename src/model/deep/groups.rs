@@ -35,6 +35,8 @@ pub(super) struct PlannedGroup {
 /// A core by its general-purpose counters, and the deeper tree that it has.
 pub(super) struct DeepCore<'t> {
     pub text: &'t DeepText,
+    /// The text's, in their order.
+    events: Vec<Event>,
     own: &'static Counters,
     width: u32,
 }
@@ -54,6 +56,20 @@ struct Draft {
     taken: Taken,
     /// By their places among what can be told.
     nodes: Vec<usize>,
+    /// These, and the nodes above them.
+    listed: BTreeSet<String>,
+}
+
+impl Draft {
+    /// The same with what another has.
+    fn with(&self, other: &Draft) -> Draft {
+        let mut with = self.clone();
+        with.taken.events.extend(&other.taken.events);
+        with.taken.nodes.extend(&other.taken.nodes);
+        with.nodes.extend(&other.nodes);
+        with.listed.extend(other.listed.iter().cloned());
+        with
+    }
 }
 
 /// An input of a group.
@@ -107,18 +123,9 @@ impl DeepCore<'_> {
             })
             .collect();
         for event in &taken.events {
-            let event = &self.text.events[*event];
-            if !members.iter().any(|member| is_same(&member.event, event)) {
-                members.push(Member {
-                    event: Event {
-                        config1: event.config1,
-                        fixed: event.fixed,
-                        may_be_silent: true,
-                        ..Event::new(event.name.clone().leak(), event.config)
-                    },
-                    input: Input::Counter(0),
-                    counters: event.counters,
-                });
+            let (event, counters) = (self.events[*event], self.text.events[*event].counters);
+            if !members.iter().any(|member| is_same(&member.event, &event)) {
+                members.push(Member { event, input: Input::Counter(0), counters });
             }
         }
         members
@@ -143,18 +150,35 @@ impl DeepCore<'_> {
             && self.listed(draft) <= MOST_NODES
     }
 
-    /// How many nodes a group lists.
+    /// How many nodes a group lists: its own, those above them, and those of the own tree.
     fn listed(&self, draft: &Draft) -> usize {
-        // (each with three nodes above it at most that no other has)
-        self.own_nodes(&draft.taken.nodes).len()
-            + draft.nodes.len()
-            + (draft.level as usize).saturating_sub(2)
+        let rows = self.own.tree.nodes;
+        let own = self.own_nodes(&draft.taken.nodes).into_iter().map(|place| rows[place].metric.field());
+        draft.listed.iter().map(String::as_str).chain(own).collect::<BTreeSet<_>>().len()
+    }
+
+    /// A node and those above it.
+    fn path(&self, node: &DeepNode) -> BTreeSet<String> {
+        let above = node.parent.as_ref().and_then(|parent| self.text.node_of(parent));
+        let mut path = above.map_or(BTreeSet::new(), |parent| self.path(parent));
+        path.insert(node.name.clone());
+        path
     }
 }
 
-/// Whether an own event is that of a text.
-fn is_same(own: &Event, event: &DeepEvent) -> bool {
-    own.config == event.config && own.config1 == event.config1
+/// Whether two events are one, whatever they are called.
+fn is_same(a: &Event, b: &Event) -> bool {
+    (a.config, a.config1) == (b.config, b.config1)
+}
+
+/// An event of a text, with a name that stays.
+fn event_of(event: &DeepEvent) -> Event {
+    Event {
+        config1: event.config1,
+        fixed: event.fixed,
+        may_be_silent: true,
+        ..Event::new(event.name.clone().leak(), event.config)
+    }
 }
 
 /// Inputs that a formula of the own tree takes.
@@ -216,7 +240,8 @@ fn have_counters(masks: &[u32], counters: usize) -> bool {
 
 /// Plans the groups of a text.
 pub(super) fn plan(text: &DeepText, own: &Model, counters: &'static Counters, facts: &DeepFacts) -> DeepPlan {
-    let core = DeepCore { text, own: counters, width: own.slots_per_cycle };
+    let events = text.events.iter().map(event_of).collect();
+    let core = DeepCore { text, events, own: counters, width: own.slots_per_cycle };
     let mut nodes: Vec<DeepNodeInfo> = Vec::new();
     let mut needs: Vec<NodeNeeds> = Vec::new();
     for node in &text.nodes {
@@ -236,6 +261,7 @@ pub(super) fn plan(text: &DeepText, own: &Model, counters: &'static Counters, fa
             parent,
             level: node.level,
             above: node.above,
+            is_alone: node.is_alone,
             samples,
             untold,
         });
@@ -256,7 +282,8 @@ fn need<'t>(
     let value = Value::of(value, core, facts)?;
     let mut taken = Taken::default();
     value.take(&mut taken);
-    let alone = Draft { level: node.level, taken: taken.clone(), nodes: vec![0] };
+    let listed = core.path(node);
+    let alone = Draft { level: node.level, taken: taken.clone(), nodes: Vec::new(), listed };
     if core.fits(&alone, facts) {
         return Ok(NodeNeeds { node, metric, value, taken });
     }
@@ -285,42 +312,27 @@ fn drafts(core: &DeepCore, needs: &[NodeNeeds], facts: &DeepFacts) -> Vec<Draft>
         let of_family = |need: &&NodeNeeds| (need.node.level, need.node.parent.as_ref()) == family;
         let first = drafts.len();
         for (place, need) in needs.iter().enumerate().filter(|(_, need)| of_family(need)) {
-            let with = |draft: &Draft| {
-                let mut with = draft.clone();
-                with.taken.events.extend(&need.taken.events);
-                with.taken.nodes.extend(&need.taken.nodes);
-                with.nodes.push(place);
-                core.fits(&with, facts).then_some(with)
-            };
-            match (first..drafts.len()).find_map(|k| Some((k, with(&drafts[k])?))) {
-                Some((k, draft)) => drafts[k] = draft,
-                None => {
-                    let level = need.node.level;
-                    drafts.push(Draft { level, taken: need.taken.clone(), nodes: vec![place] });
-                }
-            }
+            let (taken, listed) = (need.taken.clone(), core.path(need.node));
+            let draft = Draft { level: need.node.level, taken, nodes: vec![place], listed };
+            put(core, &mut drafts, first, draft, facts);
         }
     }
-    merged(core, drafts, facts)
+    let mut merged = Vec::new();
+    drafts.into_iter().for_each(|draft| put(core, &mut merged, 0, draft, facts));
+    merged
 }
 
-/// Those of one level that fit together.
-fn merged(core: &DeepCore, drafts: Vec<Draft>, facts: &DeepFacts) -> Vec<Draft> {
-    let mut merged: Vec<Draft> = Vec::new();
-    for draft in drafts {
-        let with = |other: &Draft| {
-            let mut with = other.clone();
-            with.taken.events.extend(&draft.taken.events);
-            with.taken.nodes.extend(&draft.taken.nodes);
-            with.nodes.extend(&draft.nodes);
-            (other.level == draft.level && core.fits(&with, facts)).then_some(with)
-        };
-        match (0..merged.len()).find_map(|k| Some((k, with(&merged[k])?))) {
-            Some((k, both)) => merged[k] = both,
-            None => merged.push(draft),
-        }
+/// Puts a draft with the first from this one on that is of its level and has room for it, or behind them.
+fn put(core: &DeepCore, drafts: &mut Vec<Draft>, first: usize, draft: Draft, facts: &DeepFacts) {
+    let mut others = drafts[first..].iter_mut().filter(|other| other.level == draft.level);
+    let both = others.find_map(|other| {
+        let both = other.with(&draft);
+        core.fits(&both, facts).then_some((other, both))
+    });
+    match both {
+        Some((other, both)) => *other = both,
+        None => drafts.push(draft),
     }
-    merged
 }
 
 impl DeepCore<'_> {
@@ -332,21 +344,19 @@ impl DeepCore<'_> {
                 _ => Input::Counter(place),
             };
         }
-        let place_of = |config: u64, config1: u64| {
-            let is_it = |member: &Member| (member.event.config, member.event.config1) == (config, config1);
-            members.iter().position(is_it).unwrap_or_default()
+        let place_of = |event: &Event| {
+            let place = members.iter().position(|member| is_same(&member.event, event));
+            place.expect("members are what the nodes take")
         };
         let own_tree = self.own.tree;
         let mut rows: Vec<NodeRow> = Vec::new();
         for place in self.own_nodes(&draft.taken.nodes) {
             let row = own_tree.nodes[place];
-            let moved =
-                |input: usize| place_of(self.own.events[input].config, self.own.events[input].config1);
+            let moved = |input: usize| place_of(&self.own.events[input]);
             push(&mut rows, NodeRow { formula: moved_formula(&row.formula, &moved), ..row });
         }
         let event = |event: usize| {
-            let event = &self.text.events[event];
-            let place = place_of(event.config, event.config1);
+            let place = place_of(&self.events[event]);
             match members[place].input {
                 Input::Cycles(_, slots) => Expr::Quotient(
                     Box::leak(Box::new(Expr::Input(place))),
@@ -390,9 +400,6 @@ impl DeepCore<'_> {
             events: members.iter().map(|member| member.event).collect::<Vec<_>>().leak(),
             subtree: TD_NODE_NONE,
             no_deeper: NoDeeper::default(),
-            leaders: self.own.leaders,
-            returns: self.own.returns,
-            clock: self.own.clock,
             ..*self.own
         };
         PlannedGroup { counters: Box::leak(Box::new(counters)), told }
