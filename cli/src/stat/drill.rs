@@ -3,11 +3,11 @@
 #![forbid(unsafe_code)]
 
 use super::cpus::cpus_of;
-use super::stretches::{STRETCH, Stretches, ToldNode};
+use super::stretches::{Stretches, ToldNode};
 use crate::outcome::{Failure, failed};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use topdown::{DeepTree, FEWEST_TURNS, Node, Options, TD_NODE_NONE, deep_tree, metric, metric_of_name};
+use topdown::{DeepTree, Node, Options, TD_NODE_NONE, deep_tree, metric, metric_of_name};
 use topdown_report::model::Finding;
 use topdown_report::{NodeKind, ShareInterval};
 use topdown_seam::random::Random;
@@ -56,7 +56,7 @@ enum Flag {
 /// Which groups have a turn while a program is drilled down.
 pub struct DrillDown {
     tree: &'static DeepTree,
-    /// Of each turn what is to be flagged for it to come: the nodes above its own; none of those that tell levels 1 and 2.
+    /// Of each turn the nodes for which it is there: it comes where those above them are flagged. None of those that tell levels 1 and 2.
     of_turn: Vec<Vec<u32>>,
     /// What each turn measures.
     told: Vec<Vec<ToldNode>>,
@@ -68,7 +68,9 @@ pub struct DrillDown {
 }
 
 /// How long turns are while something that may come is unknown yet.
-const SEARCH_STRETCH: Duration = Duration::from_millis(4);
+const SEARCH_STRETCH: Duration = Duration::from_millis(5);
+/// And after.
+const DRILL_STRETCH: Duration = Duration::from_millis(10);
 /// So many stretches are a phase, of which a node is looked at by itself.
 const PHASE: u64 = 32;
 
@@ -144,17 +146,16 @@ impl DrillDown {
     /// Of these turns, which are those of these parts, and the one of whole levels; with what each measures.
     pub fn new(parts: &[TurnPart], measured: Vec<Vec<Node>>, seed: u64) -> Option<DrillDown> {
         let tree = deep_tree()?;
-        let above = |part: &TurnPart| {
+        let own = |part: &TurnPart| {
             let group = tree.groups().iter().find(|group| group.number == part.group);
-            let nodes = group.map_or(&[][..], |group| &group.nodes);
-            nodes.iter().map(|node| tree.parent(*node)).collect()
+            group.map_or(Vec::new(), |group| group.nodes.clone())
         };
         let told = measured.iter().map(|nodes| {
             nodes.iter().map(|node| ToldNode { id: node.id, root: root_of(tree, node.id) }).collect()
         });
         Some(DrillDown {
             tree,
-            of_turn: parts.iter().map(above).chain([Vec::new()]).collect(),
+            of_turn: parts.iter().map(own).chain([Vec::new()]).collect(),
             told: told.collect(),
             before: [Stretches::default(), Stretches::default()],
             is_searching: true,
@@ -174,14 +175,16 @@ impl DrillDown {
 
     /// How long turns are: half of this to one and a half.
     pub fn stretch(&self) -> Duration {
-        if self.is_searching { SEARCH_STRETCH } else { STRETCH }
+        if self.is_searching { SEARCH_STRETCH } else { DRILL_STRETCH }
     }
 
     /// The next turn after these stretches, and how likely each was to be it.
     pub fn choose(&mut self, over: &Stretches) -> (usize, Vec<f64>) {
-        let flags = self.flags(over);
+        let seen = over.as_seen();
+        let flags = self.flags(over, &seen);
         let may_come = |turn: &usize| flags[*turn] > Flag::Not;
-        let is_unknown = |turn: &usize| may_come(turn) && over.turns_of(*turn) < FEWEST_TURNS;
+        let is_seen = |id: &u32| seen.iter().any(|node| node.id == *id);
+        let is_unknown = |turn: &usize| may_come(turn) && !self.of_turn[*turn].iter().all(is_seen);
         let all: Vec<usize> = (0..flags.len()).filter(may_come).collect();
         let unknown: Vec<usize> = (0..flags.len()).filter(is_unknown).collect();
         self.is_searching = !unknown.is_empty();
@@ -214,14 +217,17 @@ impl DrillDown {
     }
 
     /// Of each turn the most that is said of what is above its nodes: by all stretches, or those of the last phase.
-    fn flags(&mut self, over: &Stretches) -> Vec<Flag> {
+    fn flags(&mut self, over: &Stretches, all: &[Node]) -> Vec<Flag> {
         if over.count() >= self.before[0].count() + PHASE {
             self.before.swap(0, 1);
             self.before[0] = over.clone();
         }
-        let (all, recent) = (over.nodes(0.0), over.since(&self.before[1]).nodes(0.0));
-        let flag = |id: u32| flag(self.tree, id, &all).max(flag(self.tree, id, &recent));
-        let most = |above: &Vec<u32>| above.iter().map(|id| flag(*id)).max().unwrap_or(Flag::Is);
+        let recent = over.since(&self.before[1]).as_seen();
+        let above = |id: &u32| {
+            let above = self.tree.parent(*id);
+            flag(self.tree, above, all).max(flag(self.tree, above, &recent))
+        };
+        let most = |own: &Vec<u32>| own.iter().map(above).max().unwrap_or(Flag::Is);
         self.of_turn.iter().map(most).collect()
     }
 }

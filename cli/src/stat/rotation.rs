@@ -74,7 +74,7 @@ impl GroupsInTurns {
         if plan.drills && !has_whole && !turns.is_empty() {
             say("no drilling down without levels 1 and 2: all groups take turns");
         }
-        let told = || turns.iter().map(|groups| told_by(groups)).collect();
+        let told = || turns.iter().map(told_by).collect();
         let drill =
             if plan.drills && has_whole { DrillDown::new(&opened, told(), identity::unique()) } else { None };
         let rotation = Rotation::new(turns.len(), identity::unique());

@@ -161,11 +161,6 @@ impl Stretches {
         self.count
     }
 
-    /// How many of a turn.
-    pub fn turns_of(&self, turn: usize) -> u64 {
-        self.of_turn.get(turn).copied().unwrap_or(0)
-    }
-
     /// Those since then.
     pub fn since(&self, then: &Stretches) -> Stretches {
         let before = |id: u32| then.nodes.iter().find(|known| known.node.id == id).map(|known| known.tally);
@@ -211,6 +206,15 @@ impl Stretches {
 
     /// The nodes that were measured, with their shares, if such a part of the slots was not counted.
     pub fn nodes(&self, uncounted: f64) -> Vec<Node> {
+        self.shares(uncounted, &self.unseen)
+    }
+
+    /// The same as if what was not seen of a node were as the rest: it says where to look, not what is true.
+    pub fn as_seen(&self) -> Vec<Node> {
+        self.shares(0.0, &BTreeMap::new())
+    }
+
+    fn shares(&self, uncounted: f64, unseen: &BTreeMap<u32, UnseenStretches>) -> Vec<Node> {
         let mut shares: Vec<(Node, f64, f64)> = Vec::new();
         for TalliedNode { node, above, tally } in &self.nodes {
             let of_parent = match *above {
@@ -218,7 +222,7 @@ impl Stretches {
                 id => shares.iter().find(|(node, ..)| node.id == id).map(|(_, value, far)| (*value, *far)),
             };
             let slots = self.slots as f64;
-            let unseen = self.unseen.get(&node.id).copied().unwrap_or_default();
+            let unseen = unseen.get(&node.id).copied().unwrap_or_default();
             let share = of_parent.and_then(|(parent, parent_far)| {
                 let seen = (parent * slots - unseen.of_root).max(0.0);
                 let (ratio, far) =
@@ -371,7 +375,7 @@ mod tests {
                 let open = over.nodes(0.0).first().is_some_and(|node| node.value > 0.3);
                 let second = if !open {
                     0.0
-                } else if over.turns_of(1) < 20 {
+                } else if over.of_turn[1] < 20 {
                     0.7
                 } else {
                     0.2
