@@ -51,6 +51,17 @@ static const struct plant PLANTS[] = {
 };
 enum { ALL = sizeof PLANTS / sizeof PLANTS[0] };
 
+/* A figure of the bottleneck view, as its formula has it of a plant's mix and events. (That of others divides by what does not happen.) */
+static const struct view { const char *leaf, *bottleneck; double share; } VIEWS[] = {
+    {"mem_bandwidth", "data_cache_memory_bandwidth", 45 / 64.0 * 0.4 / 0.5 * 0.35 / 0.38},
+    {"code_l2_hit", "big_code", 35 / 64.0},
+    {"code_stlb_hit", "big_code", 35 / 64.0},
+    {"unknown_branches", "big_code", 35 / 64.0},
+    {"lcp", "instruction_fetch_bw", 40 / 64.0},
+    {"dsb_switches", "instruction_fetch_bw", 40 / 64.0},
+    {"mispredicts_resteers", "mispredictions", 30 / 64.0 + 10.5 / 64 * 15 / 16},
+};
+
 static struct { char name[64]; uint64_t config; } events[400];
 static size_t all_events;
 /* Nodes whose formula has a retire latency. */
@@ -137,6 +148,9 @@ static void grow(const struct plant *plant, double seconds)
     vm_rates_clear();
     for (size_t k = 0; k < all_events; k++)
         CHECK(is_of_mix(events[k].config) || vm_rate_set(events[k].config, 0, VM_PER_CYCLE));
+    /* (by this several formulas divide) */
+    uint64_t issued = 0;
+    CHECK(!config_of("UOPS_ISSUED.ANY", &issued) || vm_rate_set(issued, 2 * 65536, VM_PER_CYCLE));
     for (const struct happens *one = plant->events; one->event; one++) {
         uint64_t config = 0;
         CHECK(config_of(one->event, &config) && vm_rate_set(config, (uint64_t)(one->per_cycle * 65536), VM_PER_CYCLE));
@@ -149,15 +163,23 @@ static void grow(const struct plant *plant, double seconds)
 static char report[1 << 20];
 static unsigned width; /* slots of a cycle */
 
-/* What is behind a key of the finding of this node; NULL: it was not found. */
-static const char *found_text(const char *leaf, const char *key)
+/* What is behind a key of an entry of this list, which has this name; NULL: it is not there. */
+static const char *text_of(const char *list, const char *name_key, const char *name, const char *key)
 {
-    char node[96];
-    const char *findings = strstr(report, "\"findings\"");
-    snprintf(node, sizeof node, "\"node\": \"tma_%s\"", leaf);
-    const char *one = findings ? strstr(findings, node) : NULL, *over = one ? strstr(one, "}") : NULL;
+    char entry[96];
+    const char *all = strstr(report, list);
+    snprintf(entry, sizeof entry, "%s\"%s\"", name_key, name);
+    const char *one = all ? strstr(all, entry) : NULL, *over = one ? strstr(one, "}") : NULL;
     const char *value = one ? strstr(one, key) : NULL;
     return value && value < over ? value + strlen(key) : NULL;
+}
+
+/* The same of the finding of this node. */
+static const char *found_text(const char *leaf, const char *key)
+{
+    char node[64];
+    snprintf(node, sizeof node, "tma_%s", leaf);
+    return text_of("\"findings\"", "\"node\": ", node, key);
 }
 
 /* The same as a number; NaN: it was not found. */
@@ -184,6 +206,22 @@ static void drilled(const char *first, const char *second)
     read_report();
 }
 
+/* The figure is true. */
+static void view(const struct view *view)
+{
+    double ends[2];
+    for (int end = 0; end < 2; end++) {
+        const char *text = text_of("\"bottlenecks\"", "\"name\": ", view->bottleneck, end ? "\"high\": " : "\"low\": ");
+        CHECK(text != NULL);
+        ends[end] = strtod(text, NULL);
+    }
+    fprintf(stderr, "%s: between %f and %f\n", view->bottleneck, ends[0], ends[1]);
+    /* (the program has parts besides the work) */
+    if (!(ends[0] - 0.01 * view->share <= view->share && view->share <= ends[1] + 0.01 * view->share))
+        FAIL("%s is %f", view->bottleneck, view->share);
+    CHECK(ends[1] - ends[0] < 0.8);
+}
+
 /* The program with one plant: its leaf is found, where it is true. */
 static void one_leaf(const struct plant *plant)
 {
@@ -199,6 +237,9 @@ static void one_leaf(const struct plant *plant)
     /* (the program has parts besides the work, and a rate is rounded to 1/65536) */
     if (!(low - 0.01 * share <= share && share <= high + 0.01 * share))
         FAIL("%s is %f", plant->leaf, share);
+    for (size_t k = 0; k < sizeof VIEWS / sizeof VIEWS[0]; k++)
+        if (strcmp(VIEWS[k].leaf, plant->leaf) == 0)
+            view(&VIEWS[k]);
 }
 
 /* A region of this process: what its handle counts below a node, read in user space, is true in each of 200 executions. */

@@ -132,7 +132,7 @@ impl Arguments {
     /// What is counted in turns from outside; none: one group holds the level, or none does.
     fn turns(&self) -> Result<TurnPlan, Failure> {
         if self.inside {
-            return match self.deep.drill || !self.deep.nodes.is_empty() {
+            return match self.deep.are_wanted() {
                 true => Err(failed("--drill and --nodes count the whole from outside: not with --inside")),
                 false => Ok(TurnPlan::default()),
             };

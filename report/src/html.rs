@@ -11,6 +11,7 @@ mod threads;
 mod timeline;
 mod trees;
 
+use crate::bottlenecks;
 use crate::model::{Figures, Report};
 use crate::words::{self, clean, percent, thousands, time};
 use bar::LARGE;
@@ -96,6 +97,12 @@ fn wasted(report: &Report) -> Markup {
         @if !all.is_empty() {
             section.card #next {
                 h2 { "Wasted slots, and what next" }
+                @for run in report.outside.iter().map(|outside| &outside.run).filter(|run| !run.bottlenecks.is_empty()) {
+                    h3 { "Bottlenecks, in % of slots, by the formulas of " (HtmlText(&run.tree)) }
+                    ul {
+                        @for one in bottlenecks::lines(&run.bottlenecks) { li { (HtmlText(&one)) } }
+                    }
+                }
                 ol {
                     @for one in &all {
                         @let error = one.figures.level_1.map_or(0.0, |level| 100.0 * level.error);

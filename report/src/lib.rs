@@ -12,6 +12,7 @@ mod sum;
 
 mod account;
 mod advice;
+mod bottlenecks;
 mod merge;
 pub mod model;
 pub mod nodes;

@@ -102,12 +102,31 @@ pub struct Finding {
     pub locate: Vec<String>,
 }
 
+/// A figure of the bottleneck view: slots by what would have to change, wherever in the tree they are.
+#[derive(Clone, Debug, Serialize)]
+pub struct BottleneckFigure {
+    /// perf's name of it.
+    pub name: String,
+    /// Its share of slots.
+    #[serde(flatten)]
+    pub share: ShareInterval,
+    /// The share above which it is flagged.
+    pub threshold: f64,
+    /// What it is.
+    pub meaning: String,
+    /// What to do about it.
+    pub advice: String,
+}
+
 /// How a command ended, and what was seen of it.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Run {
     /// Of nodes below level 2 those that are flagged, the largest first: what each means, and what to do.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
+    /// The bottleneck view, the largest first, where all was counted that it takes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bottlenecks: Vec<BottleneckFigure>,
     /// The published tree that these are of: "TMA 5.2, table of 2026-06-02".
     #[serde(skip_serializing_if = "String::is_empty")]
     pub tree: String,

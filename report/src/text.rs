@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::account::BoundedShares;
+use crate::bottlenecks;
 use crate::model::{Figures, Item, Region, Report, Thread, UNTOLD};
 use crate::words::{self, clean, percent, short, thousands, time};
 use std::collections::BTreeSet;
@@ -56,6 +57,10 @@ pub fn render(report: &Report) -> String {
         if report.outside.is_some() { "whole program, counted from outside" } else { "whole program" };
     block(&mut out, whole, &report.whole, false);
     for run in report.outside.iter().map(|outside| &outside.run) {
+        if !run.bottlenecks.is_empty() {
+            line(&mut out, 2, "bottlenecks, in % of slots:");
+            bottlenecks::lines(&run.bottlenecks).iter().for_each(|one| line(&mut out, 4, one));
+        }
         run.findings.iter().for_each(|finding| line(&mut out, 2, &finding.text()));
         if !run.tree.is_empty() {
             line(&mut out, 2, &format!("(nodes below level 2: {})", run.tree));

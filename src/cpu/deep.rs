@@ -9,6 +9,8 @@ const MOST_EVENTS: usize = 400;
 const MOST_NODES: usize = 400;
 /// No tree is deeper.
 const MOST_LEVELS: u32 = 6;
+/// Intel's view has twelve.
+const MOST_BOTTLENECKS: usize = 20;
 /// General-purpose counters of any core.
 const MOST_COUNTERS: u32 = 32;
 
@@ -26,8 +28,20 @@ pub struct DeepText {
     pub events: Vec<DeepEvent>,
     /// Values that several nodes take.
     pub figures: Vec<(String, Expression)>,
-    /// Parents before children.
+    /// Parents before children, and behind them the parts.
     pub nodes: Vec<DeepNode>,
+    /// Each after those that it takes, but the rest of all, which follows from the others.
+    pub bottlenecks: Vec<DeepBottleneck>,
+}
+
+/// A figure of the bottleneck view: a share of slots that follows from nodes, parts and other bottlenecks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeepBottleneck {
+    /// perf's name, without "tma_bottleneck_".
+    pub name: String,
+    pub value: Expression,
+    /// The share above which it is flagged, 0 to 1.
+    pub above: f64,
 }
 
 /// An event.
@@ -70,6 +84,8 @@ pub struct DeepNode {
     pub is_alone: bool,
     /// Events to sample, by which it is located.
     pub samples: Vec<String>,
+    /// It is no node of the tree, but what bottlenecks take besides.
+    pub is_part: bool,
 }
 
 impl DeepText {
@@ -119,6 +135,14 @@ impl DeepText {
                 let node = self.node(rest)?;
                 self.nodes.push(node);
             }
+            ("part", _) => {
+                let node = self.node(rest)?;
+                self.nodes.push(DeepNode { is_part: true, ..node });
+            }
+            ("bottleneck", _) => {
+                let bottleneck = self.bottleneck(rest)?;
+                self.bottlenecks.push(bottleneck);
+            }
             _ => return Err(format!("'{keyword} {rest}' is no line of a deeper tree")),
         }
         Ok(())
@@ -154,10 +178,6 @@ impl DeepText {
             let (above, is_alone) = without(above.trim(), " alone");
             (Some(above), is_alone)
         });
-        let percent = |text: &str| {
-            let number = text.trim().parse().ok().filter(|number| (0.0..=100.0).contains(number));
-            number.ok_or_else(|| format!("'{text}' is no percentage")).map(|percent: f64| percent / 100.0)
-        };
         Ok(DeepNode {
             name: name.into(),
             parent: parent.map(String::from),
@@ -175,6 +195,23 @@ impl DeepText {
             is_alone,
             above: above.map(percent).transpose()?,
             samples: samples.split_whitespace().map(String::from).collect(),
+            is_part: false,
+        })
+    }
+
+    fn bottleneck(&self, rest: &str) -> Result<DeepBottleneck, String> {
+        let (name, rest) = rest.split_once('=').ok_or("a bottleneck has no '='")?;
+        let (value, above) = rest.split_once(", above ").ok_or("a bottleneck has no ', above ...'")?;
+        let name = name.trim();
+        if self.bottlenecks.iter().any(|other| other.name == name)
+            || self.bottlenecks.len() == MOST_BOTTLENECKS
+        {
+            return Err(format!("the bottleneck {name} is there already, or is one too many"));
+        }
+        Ok(DeepBottleneck {
+            name: name.into(),
+            value: self.value(name, value.trim())?,
+            above: percent(above)?,
         })
     }
 
@@ -200,6 +237,12 @@ impl DeepText {
             && self.models.contains(&model)
             && stepping >= self.from
     }
+}
+
+/// A percentage, as a share.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim().parse().ok().filter(|number| (0.0..=100.0).contains(number));
+    number.ok_or_else(|| format!("'{text}' is no percentage")).map(|percent: f64| percent / 100.0)
 }
 
 fn event(name: &str, config: &str, properties: &[&str]) -> Result<DeepEvent, String> {

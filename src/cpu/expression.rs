@@ -183,12 +183,15 @@ impl<'t> ExpressionParser<'t> {
                     Ok(Expression::Of(operator, Box::new([first, reader.choice()?])))
                 })
             }
+            // (a node is called 4k_aliasing)
+            _ if word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+                || word.starts_with("4k_") =>
+            {
+                Ok(Expression::Name(word.into()))
+            }
             _ if word.starts_with(|c: char| c.is_ascii_digit()) => {
                 let number = word.parse().map_err(|_| format!("'{word}' is no number"))?;
                 Ok(Expression::Number(number))
-            }
-            _ if word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') => {
-                Ok(Expression::Name(word.into()))
             }
             _ => Err(format!("'{word}' is neither a name nor a number")),
         }

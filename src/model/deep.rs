@@ -2,15 +2,17 @@
 //! counts level 1 as the core's own row does by general-purpose counters, and beside it what some deeper nodes take.
 #![forbid(unsafe_code)]
 
+mod bottleneck;
 mod facts;
 mod groups;
 mod value;
 
 use super::metrics::{Metric, TD_NODE_NONE};
 use super::{Counting, Model, PlacedRow, Variant, at, fingerprint, place};
-use crate::cpu::deep::DeepText;
+use crate::cpu::deep::{DeepBottleneck, DeepText};
 use crate::sys::cpu::{self, Identity};
 use crate::sys::late::LateRef;
+pub use bottleneck::{Bottleneck, Bounded};
 pub(crate) use facts::DeepFacts;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
@@ -28,6 +30,7 @@ pub struct DeepTree {
     pub version: String,
     groups: Vec<DeepGroup>,
     nodes: Vec<DeepNodeInfo>,
+    bottlenecks: Vec<DeepBottleneck>,
 }
 
 /// A group of events, and what it tells.
@@ -55,6 +58,10 @@ pub(crate) struct DeepNodeInfo {
     pub samples: Vec<String>,
     /// Why no group tells it; "": one does, or the core's own levels have it.
     pub untold: String,
+    /// See [`DeepTree::is_part`].
+    pub is_part: bool,
+    /// It is a share of slots, which are some of those of the node above it.
+    pub is_of_slots: bool,
 }
 
 /// How many rows the table has.
@@ -161,7 +168,8 @@ fn make(name: &str, text: &DeepText, own: &'static Model, facts: &DeepFacts) -> 
         ROWS[place].put(Some(row));
         groups.push(DeepGroup { number: k as u32 + 1, level, nodes, row: place as u32 });
     }
-    Some(DeepTree { version: text.version.clone(), groups, nodes: plan.nodes })
+    let bottlenecks = text.bottlenecks.clone();
+    Some(DeepTree { version: text.version.clone(), groups, nodes: plan.nodes, bottlenecks })
 }
 
 impl DeepTree {
@@ -173,7 +181,13 @@ impl DeepTree {
 
     /// Its nodes, parents before children.
     pub fn nodes(&self) -> impl Iterator<Item = u32> + '_ {
-        self.nodes.iter().map(|node| node.metric.id)
+        self.nodes.iter().filter(|node| !node.is_part).map(|node| node.metric.id)
+    }
+
+    /// Whether this is no node of the tree, but what bottlenecks take besides.
+    #[must_use]
+    pub fn is_part(&self, id: u32) -> bool {
+        self.node(id).is_some_and(|node| node.is_part)
     }
 
     fn node(&self, id: u32) -> Option<&DeepNodeInfo> {
@@ -189,7 +203,7 @@ impl DeepTree {
     /// The node's level; 0: it is none of the tree.
     #[must_use]
     pub fn level(&self, id: u32) -> u32 {
-        self.node(id).map_or(0, |node| node.level)
+        self.node(id).filter(|node| !node.is_part).map_or(0, |node| node.level)
     }
 
     /// The share, 0 to 1, above which the node is flagged, if its parents are, too, or it `is_alone`.
@@ -210,22 +224,30 @@ impl DeepTree {
         self.node(id).map_or(&[], |node| &node.samples)
     }
 
+    /// Whether this, a node or a part, cannot be counted here.
+    #[must_use]
+    pub fn is_untold(&self, id: u32) -> bool {
+        self.node(id).is_some_and(|node| !node.untold.is_empty())
+    }
+
     /// Nodes that cannot be counted here, with the reason.
     pub fn untold(&self) -> impl Iterator<Item = (u32, &str)> {
-        let untold = self.nodes.iter().filter(|node| !node.untold.is_empty());
+        let untold = self.nodes.iter().filter(|node| !node.untold.is_empty() && !node.is_part);
         untold.map(|node| (node.metric.id, &node.untold[..]))
     }
 }
 
 /// Whether the tree of the CPU that runs this has nodes below this one.
 pub(super) fn has_children(node: u32) -> bool {
-    deep_tree().is_some_and(|tree| tree.nodes.iter().any(|other| other.parent == node))
+    deep_tree().is_some_and(|tree| tree.nodes.iter().any(|other| other.parent == node && !other.is_part))
 }
 
 /// The row that tells the most nodes below this one, of the CPU that runs this, if this core is its own.
 pub(super) fn row_below(own: &Model, node: u32) -> Option<PlacedRow> {
     let tree = deep_tree()?;
-    let told = |group: &&DeepGroup| group.nodes.iter().filter(|id| tree.parent(**id) == node).count();
+    let told = |group: &&DeepGroup| {
+        group.nodes.iter().filter(|id| tree.parent(**id) == node && !tree.is_part(**id)).count()
+    };
     let most = tree.groups.iter().rev().max_by_key(told).filter(|group| told(group) > 0)?;
     let row = at(most.row).filter(|row| row.base == own.base)?;
     Some((most.row, row))

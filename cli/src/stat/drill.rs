@@ -7,8 +7,10 @@ use super::stretches::{Stretches, ToldNode};
 use crate::outcome::{Failure, failed};
 use std::collections::BTreeSet;
 use std::time::Duration;
-use topdown::{DeepTree, Node, Options, TD_NODE_NONE, deep_tree, metric, metric_of_name};
-use topdown_report::model::Finding;
+use topdown::{
+    Bottleneck, Bounded, DeepTree, Node, Options, TD_NODE_NONE, deep_tree, metric, metric_of_name,
+};
+use topdown_report::model::{BottleneckFigure, Finding};
 use topdown_report::{NodeKind, ShareInterval};
 use topdown_seam::random::Random;
 
@@ -45,6 +47,13 @@ pub struct DeepNodes {
     pub drill: bool,
 }
 
+impl DeepNodes {
+    /// Whether some are wanted.
+    pub fn are_wanted(&self) -> bool {
+        self.drill || !self.nodes.is_empty()
+    }
+}
+
 /// Whether the truth of a node is above its threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Flag {
@@ -56,7 +65,7 @@ enum Flag {
 /// Which groups have a turn while a program is drilled down.
 pub struct DrillDown {
     tree: &'static DeepTree,
-    /// Of each turn the nodes for which it is there: it comes where those above them are flagged. None of those that tell levels 1 and 2.
+    /// Of each turn the nodes for which it is there: it comes where those above them are flagged. None of those that always may come.
     of_turn: Vec<Vec<u32>>,
     /// What each turn measures.
     told: Vec<Vec<ToldNode>>,
@@ -94,20 +103,19 @@ impl TurnPlan {
         let subtree = |subtree| TurnPart { subtree, group: 0 };
         let own = |level| topdown::subtrees_of_level(level).into_iter().map(subtree);
         let level = match level {
-            None if wanted.drill || !wanted.nodes.is_empty() => DEEPEST,
+            None if wanted.are_wanted() => DEEPEST,
             None => return Ok(TurnPlan::default()),
             Some(level) => level,
         };
         let held: Vec<TurnPart> = own(level).collect();
         let tree = deep_tree().filter(|_| level > 2 && held.is_empty());
         let Some(tree) = tree else {
-            let drills = wanted.drill || !wanted.nodes.is_empty();
-            return match drills {
+            return match wanted.are_wanted() {
                 true => Err(failed(
                     "--drill, --nodes: no tree with thresholds is published for this CPU, or its core is not counted; --td-level takes the \
                      levels that it has",
                 )),
-                false => Ok(TurnPlan { parts: held, drills }),
+                false => Ok(TurnPlan { parts: held, ..TurnPlan::default() }),
             };
         };
         if let Some(p_cores) = cpus_of(P_CORES) {
@@ -121,8 +129,14 @@ impl TurnPlan {
             }
         }
         let ids = wanted.nodes.iter().map(|name| id_of(tree, name)).collect::<Result<Vec<u32>, _>>()?;
-        let is_wanted = |nodes: &[u32]| ids.is_empty() || nodes.iter().any(|node| ids.contains(node));
-        let deep = tree.groups().iter().filter(|group| group.level <= level && is_wanted(&group.nodes));
+        // (the bottleneck view takes nodes down to the last level)
+        let has_view = ids.is_empty() && level == DEEPEST;
+        let is_wanted = |node: &u32| match ids.is_empty() {
+            true => has_view || !tree.is_part(*node),
+            false => ids.contains(node),
+        };
+        let deep =
+            tree.groups().iter().filter(|group| group.level <= level && group.nodes.iter().any(is_wanted));
         let deep = deep.map(|group| TurnPart { subtree: TD_NODE_NONE, group: group.number });
         Ok(TurnPlan { parts: own(2).chain(deep).collect(), drills: wanted.drill })
     }
@@ -183,8 +197,8 @@ impl DrillDown {
         let seen = over.as_seen();
         let flags = self.flags(over, &seen);
         let may_come = |turn: &usize| flags[*turn] > Flag::Not;
-        let is_seen = |id: &u32| seen.iter().any(|node| node.id == *id);
-        let is_unknown = |turn: &usize| may_come(turn) && !self.of_turn[*turn].iter().all(is_seen);
+        let is_known = |id: &u32| over.is_measured(*id);
+        let is_unknown = |turn: &usize| may_come(turn) && !self.of_turn[*turn].iter().all(is_known);
         let all: Vec<usize> = (0..flags.len()).filter(may_come).collect();
         let unknown: Vec<usize> = (0..flags.len()).filter(is_unknown).collect();
         self.is_searching = !unknown.is_empty();
@@ -245,17 +259,18 @@ fn flag(tree: &DeepTree, id: u32, nodes: &[Node]) -> Flag {
     if id == TD_NODE_NONE {
         return Flag::Is;
     }
-    let is_untold = || tree.untold().any(|(untold, _)| untold == id);
     let own = match (tree.threshold(id), nodes.iter().find(|node| node.id == id && node.measured != 0)) {
         (Some(above), Some(node)) if node.low > above => Flag::Is,
         // (of what was never seen nothing is known where its formula divides by it)
         (Some(above), Some(node)) if node.high > above && node.value > 0.0 => Flag::MayBe,
         // (what nothing here tells hides nothing below it)
-        (Some(_), None) if is_untold() => Flag::MayBe,
+        (Some(_), None) if tree.is_untold(id) => Flag::MayBe,
         (Some(_), _) => return Flag::Not,
         (None, _) => Flag::Is,
     };
-    if tree.is_alone(id) { own } else { own.min(flag(tree, tree.parent(id), nodes)) }
+    // (of what nothing tells only those above it say something)
+    let is_alone = tree.is_alone(id) && !tree.is_untold(id);
+    if is_alone { own } else { own.min(flag(tree, tree.parent(id), nodes)) }
 }
 
 /// The published tree of these nodes, if some of them are of deeper levels.
@@ -264,10 +279,43 @@ pub fn tree(nodes: &[Node]) -> Option<String> {
     Some(format!("TMA {}", tree.version))
 }
 
-/// What was found: the nodes that are flagged and below which none is, the largest first.
+/// The nodes of the tree among these.
+pub fn of_tree(mut nodes: Vec<Node>) -> Vec<Node> {
+    let tree = deep_tree().filter(|_| nodes.iter().any(|node| node.level > 2));
+    nodes.retain(|node| !tree.is_some_and(|tree| tree.is_part(node.id)));
+    nodes
+}
+
+/// The bottleneck view of what was measured, the largest first. None, if that was less than half of what it takes, but where a program was
+/// drilled down: there what was not looked at is a part of what is small.
+pub fn bottlenecks(nodes: &[Node], is_drilled: bool) -> Vec<BottleneckFigure> {
+    let Some(tree) = deep_tree() else { return Vec::new() };
+    let told = |id: u32| {
+        let node = nodes.iter().find(|node| node.id == id && node.measured != 0);
+        node.map(|node| Bounded { value: node.value, low: node.low, high: node.high })
+    };
+    let taken = tree.bottleneck_nodes();
+    let measured = taken.iter().filter(|id| told(**id).is_some()).count();
+    if measured == 0 || !is_drilled && measured < taken.len() / 2 {
+        return Vec::new();
+    }
+    let mut all: Vec<BottleneckFigure> = tree
+        .bottlenecks(&told)
+        .into_iter()
+        .map(|Bottleneck { name, share: Bounded { value, low, high }, above }| {
+            BottleneckFigure::new(name, ShareInterval { value, low, high }, above)
+        })
+        .collect();
+    all.sort_by(|a, b| b.share.value.total_cmp(&a.share.value));
+    all
+}
+
+/// What was found: the nodes that are flagged and below which none is, the largest first. (One whose interval alone is above the threshold
+/// is not.)
 pub fn found(nodes: &[Node]) -> Vec<Finding> {
     let Some(tree) = deep_tree() else { return Vec::new() };
-    let is_flagged = |node: &&Node| flag(tree, node.id, nodes) > Flag::Not;
+    let is_above = |node: &Node| tree.threshold(node.id).is_none_or(|above| node.value > above);
+    let is_flagged = |node: &&Node| is_above(node) && flag(tree, node.id, nodes) > Flag::Not;
     let flagged: Vec<&Node> = nodes.iter().filter(is_flagged).collect();
     let is_leaf = |node: &&&Node| node.level > 2 && !flagged.iter().any(|other| other.parent == node.id);
     let mut leaves: Vec<&Node> = flagged.iter().filter(is_leaf).copied().collect();

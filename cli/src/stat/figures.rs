@@ -1,6 +1,7 @@
 //! What groups counted from one reading to the next, of each kind of core.
 #![forbid(unsafe_code)]
 
+use super::drill;
 use super::group::GroupCount;
 use super::group::{GroupTarget, Reading, StatGroup};
 use super::ipc::IpcCounts;
@@ -74,6 +75,11 @@ impl StatFigures {
 
     /// The nodes of the tree of metrics, those that were not measured, too; none, if nothing was counted.
     pub fn nodes(&self) -> Vec<Node> {
+        drill::of_tree(self.all_nodes())
+    }
+
+    /// These, and what bottlenecks take besides.
+    pub fn all_nodes(&self) -> Vec<Node> {
         let Some(stretches) = &self.stretches else { return self.sum.decode_tree().unwrap_or_default() };
         let uncounted = stretches.gaps().uncounted(&self.sum);
         let part = if uncounted > 0.0 { uncounted / (uncounted + self.sum.slots as f64) } else { 0.0 };

@@ -84,6 +84,11 @@ impl Stretches {
         Stretches { told: Rc::new(told.clone()), ..Stretches::of_turns(told.len()) }
     }
 
+    /// Whether some turns were likelier than others.
+    pub fn is_drilled(&self) -> bool {
+        !self.told.is_empty()
+    }
+
     /// How likely a turn was that tells the node, of turns that were so likely.
     fn chance(&self, id: u32, odds: &[f64]) -> f64 {
         let tells = |told: &Vec<ToldNode>| told.iter().any(|node| node.id == id);
@@ -184,9 +189,9 @@ impl Stretches {
         }
     }
 
-    /// What to say, if one of the groups came too seldom for its nodes to be measured.
+    /// What to say, if one of the groups, all of which are to come, came too seldom for its nodes to be measured.
     pub fn remark(&self) -> Option<String> {
-        let lacks = self.slots > 0 && self.of_turn.iter().any(|n| *n < FEWEST_TURNS);
+        let lacks = self.slots > 0 && !self.is_drilled() && self.of_turn.iter().any(|n| *n < FEWEST_TURNS);
         let rounds = FEWEST_TURNS as u32 + 2; // (a round may lie across an end, and stretches may be long)
         let least = (STRETCH * rounds * self.of_turn.len() as u32).as_millis();
         lacks.then(|| {
@@ -206,15 +211,28 @@ impl Stretches {
 
     /// The nodes that were measured, with their shares, if such a part of the slots was not counted.
     pub fn nodes(&self, uncounted: f64) -> Vec<Node> {
-        self.shares(uncounted, &self.unseen)
+        self.shares(uncounted, Some(&self.unseen))
     }
 
-    /// The same as if what was not seen of a node were as the rest: it says where to look, not what is true.
+    /// The same as if what was not seen of a node were as the rest, and with no bound where too few turns were of it: it says where to look,
+    /// not what is true.
     pub fn as_seen(&self) -> Vec<Node> {
-        self.shares(0.0, &BTreeMap::new())
+        self.shares(0.0, None)
     }
 
-    fn shares(&self, uncounted: f64, unseen: &BTreeMap<u32, UnseenStretches>) -> Vec<Node> {
+    /// Whether enough turns were of the node.
+    pub fn is_measured(&self, id: u32) -> bool {
+        self.nodes.iter().any(|known| known.node.id == id && known.tally.turns >= FEWEST_TURNS)
+    }
+
+    /// The node's part of its parent, and its bound; none, if too few turns were of it.
+    fn part(tally: &TurnTally, (count, slots, seen): (u64, f64, f64), as_seen: bool) -> Option<(f64, f64)> {
+        let told = tally.part_of_parent(count, slots, seen);
+        told.or_else(|| (as_seen && tally.parent > 0.0).then(|| (tally.own / tally.parent, 0.0)))
+    }
+
+    /// `unseen`: what was not seen of each node; none: it is as the rest.
+    fn shares(&self, uncounted: f64, unseen: Option<&BTreeMap<u32, UnseenStretches>>) -> Vec<Node> {
         let mut shares: Vec<(Node, f64, f64)> = Vec::new();
         for TalliedNode { node, above, tally } in &self.nodes {
             let of_parent = match *above {
@@ -222,11 +240,12 @@ impl Stretches {
                 id => shares.iter().find(|(node, ..)| node.id == id).map(|(_, value, far)| (*value, *far)),
             };
             let slots = self.slots as f64;
-            let unseen = unseen.get(&node.id).copied().unwrap_or_default();
+            let as_seen = unseen.is_none();
+            let unseen = unseen.and_then(|all| all.get(&node.id)).copied().unwrap_or_default();
             let share = of_parent.and_then(|(parent, parent_far)| {
                 let seen = (parent * slots - unseen.of_root).max(0.0);
-                let (ratio, far) =
-                    tally.part_of_parent(self.count - unseen.count, slots - unseen.slots, seen)?;
+                let all = (self.count - unseen.count, slots - unseen.slots, seen);
+                let (ratio, far) = Self::part(tally, all, as_seen)?;
                 let bound = seen / slots * far + ratio * parent_far;
                 // (a node that counts slots has no more than its root)
                 let most = if node.unit == TD_UNIT_SLOTS { unseen.of_root } else { unseen.slots } / slots;

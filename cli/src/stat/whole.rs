@@ -65,15 +65,16 @@ pub fn count_of(
     enabled_ns: Option<u64>,
 ) -> Result<OutsideCount, Error> {
     let (mut parts, mut nodes, mut all): (_, _, Option<IpcCounts>) = (Vec::new(), None, None);
-    let (mut gaps, mut findings) = (Gaps::default(), Vec::new());
+    let (mut gaps, mut findings, mut bottlenecks) = (Gaps::default(), Vec::new(), Vec::new());
     for (group, mut figures) in by_pmu(counted)? {
         // (it is not read at once with the groups)
         let enabled_ns = enabled_ns.map(|ns| ns.max(figures.sum.time_running_ns));
         figures.sum.time_enabled_ns = enabled_ns.unwrap_or(figures.sum.time_enabled_ns);
         let info = &group.info;
         if let Some(stretches) = &figures.stretches {
-            (nodes, gaps) = (Some(stretches.nodes(0.0)), stretches.gaps());
+            (nodes, gaps) = (Some(drill::of_tree(stretches.nodes(0.0))), stretches.gaps());
             findings = drill::found(&figures.nodes());
+            bottlenecks = drill::bottlenecks(&figures.all_nodes(), stretches.is_drilled());
         }
         let machine = Machine {
             cpu: info.cpu.clone(),
@@ -102,6 +103,7 @@ pub fn count_of(
         cpu_ns: parts.iter().map(enabled).max().filter(|_| !of_cpus).unwrap_or(0),
         ipc: all.and_then(|all| all.ipc()),
         findings,
+        bottlenecks,
         tree: nodes.as_deref().and_then(drill::tree).unwrap_or_default(),
         ..Run::default()
     };

@@ -264,6 +264,8 @@ pub(super) fn plan(text: &DeepText, own: &Model, counters: &'static Counters, fa
             is_alone: node.is_alone,
             samples,
             untold,
+            is_part: node.is_part,
+            is_of_slots: node.unit == DeepUnit::Slots,
         });
     }
     let drafts = drafts(&core, &needs, facts);
