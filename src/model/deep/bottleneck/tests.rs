@@ -121,4 +121,6 @@ fn parts_of_one_whole_are_no_more_than_it_together_and_what_is_less_stays_so() {
         near(less.value, 1.0) && near(less.low, 2.0 - 10.0 / 6.0) && near(less.high, 2.0 - 2.0 / 6.0),
         "{less:?}"
     );
+    let both = of("c * a / ( a + b ) + c * a / ( a + b ) - b / ( a + b )");
+    assert!(near(both.value, -0.2), "{both:?}");
 }
