@@ -172,7 +172,7 @@ pub(crate) fn random_sample(chosen: &RandomSample, share: f64, moments: &Moments
         return 0.0;
     }
     // (what a few long ones among many short ones say is not said by many)
-    if measured < LEAST_SAMPLE || slots * slots < LEAST_SAMPLE as f64 * xx {
+    if !is_enough(measured, slots, xx) {
         return 1.0;
     }
     let (m, all) = (measured as f64, executions as f64);
@@ -191,6 +191,11 @@ pub(crate) struct SomeTurns {
     pub left_out: f64,
 }
 
+/// Whether so many, which have so many slots together, and their squares, tell how all are: as many of one length would.
+pub(crate) fn is_enough(sampled: u64, slots: f64, squares: f64) -> bool {
+    sampled >= LEAST_SAMPLE && slots * slots >= LEAST_SAMPLE as f64 * squares
+}
+
 /// How far the part that a child has of a node may be off, where it is that of some turns: as `random_sample`, of whole turns, each
 /// with the slots of the node (x) and of the child (y). None: they are too few to tell.
 pub(crate) fn random_turns(some: &SomeTurns, part: f64, moments: &Moments) -> Option<f64> {
@@ -199,7 +204,7 @@ pub(crate) fn random_turns(some: &SomeTurns, part: f64, moments: &Moments) -> Op
     if left_out <= 0.0 {
         return Some(0.0);
     }
-    if turns < LEAST_SAMPLE || slots * slots < LEAST_SAMPLE as f64 * xx {
+    if !is_enough(turns, slots, xx) {
         return None;
     }
     let n = turns as f64;

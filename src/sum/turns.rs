@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use super::Sum;
-use crate::bound::{LEAST_SAMPLE, Moments, SomeTurns, random_turns};
+use crate::bound::{LEAST_SAMPLE, Moments, SomeTurns, is_enough, random_turns};
 use crate::error::Result;
 use crate::model::MOST_NODES;
 use crate::model::metrics::{LEVEL_1, TD_NODE_NONE};
@@ -69,6 +69,12 @@ impl TurnTally {
             far: weight * slots * far(node),
             whole: float(node.whole),
         });
+    }
+
+    /// Whether there are enough of them, and none is more than the others together have room for.
+    #[must_use]
+    pub fn is_enough(&self) -> bool {
+        is_enough(self.turns, self.parent, self.parent_parent)
     }
 
     /// Adds other turns.

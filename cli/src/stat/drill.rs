@@ -6,9 +6,9 @@ use super::cpus::cpus_of;
 use super::stretches::{Stretches, ToldNode};
 use crate::outcome::{Failure, failed};
 use std::collections::BTreeSet;
-use std::time::Duration;
 use topdown::{
-    Bottleneck, Bounded, DeepTree, Node, Options, TD_NODE_NONE, deep_tree, metric, metric_of_name,
+    Bottleneck, Bounded, DeepTree, FEWEST_TURNS, Node, Options, TD_NODE_NONE, deep_tree, metric,
+    metric_of_name,
 };
 use topdown_report::model::{BottleneckFigure, Finding};
 use topdown_report::{NodeKind, ShareInterval};
@@ -71,15 +71,13 @@ pub struct DrillDown {
     told: Vec<Vec<ToldNode>>,
     /// What there was some time ago, and the time before that.
     before: [Stretches; 2],
-    /// Something that may come is unknown yet.
-    is_searching: bool,
+    /// How many turns may come.
+    may_come: usize,
     random: Random,
 }
 
-/// How long turns are while something that may come is unknown yet.
-const SEARCH_STRETCH: Duration = Duration::from_millis(5);
-/// And after.
-const DRILL_STRETCH: Duration = Duration::from_millis(10);
+/// Of all turns those that tell levels 1 and 2 are at least such a part.
+const OF_WHOLE: f64 = 0.25;
 /// So many stretches are a phase, of which a node is looked at by itself.
 const PHASE: u64 = 32;
 
@@ -172,7 +170,7 @@ impl DrillDown {
             of_turn: parts.iter().map(own).chain([Vec::new()]).collect(),
             told: told.collect(),
             before: [Stretches::default(), Stretches::default()],
-            is_searching: true,
+            may_come: 1,
             random: Random::new(seed),
         })
     }
@@ -187,33 +185,27 @@ impl DrillDown {
         (0..self.of_turn.len()).map(|turn| f64::from(u8::from(turn == 0))).collect()
     }
 
-    /// How long turns are: half of this to one and a half.
-    pub fn stretch(&self) -> Duration {
-        if self.is_searching { SEARCH_STRETCH } else { DRILL_STRETCH }
+    /// How many turns may come.
+    pub fn groups(&self) -> usize {
+        self.may_come
     }
 
     /// The next turn after these stretches, and how likely each was to be it.
     pub fn choose(&mut self, over: &Stretches) -> (usize, Vec<f64>) {
-        let seen = over.as_seen();
-        let flags = self.flags(over, &seen);
-        let may_come = |turn: &usize| flags[*turn] > Flag::Not;
-        let is_known = |id: &u32| over.is_measured(*id);
-        let is_unknown = |turn: &usize| may_come(turn) && !self.of_turn[*turn].iter().all(is_known);
-        let all: Vec<usize> = (0..flags.len()).filter(may_come).collect();
-        let unknown: Vec<usize> = (0..flags.len()).filter(is_unknown).collect();
-        self.is_searching = !unknown.is_empty();
-        // levels 1 and 2 say what is to be looked at; what may come has some chance always, and what is unknown the most
-        let mut odds = vec![0.0; flags.len()];
-        let mut give = |turns: &[usize], chance: f64| {
-            turns.iter().for_each(|turn| odds[*turn] += chance / turns.len() as f64);
+        let flags = self.flags(over, &over.as_seen());
+        let is_known = |turn: usize| self.of_turn[turn].iter().all(|id| over.is_measured(*id));
+        // what is unknown is the likeliest, then what has had the fewest turns
+        let wish = |(turn, flag): (usize, &Flag)| match flag {
+            Flag::Not => 0.0,
+            _ if is_known(turn) => FEWEST_TURNS as f64 / over.turns_of(turn).max(FEWEST_TURNS) as f64,
+            _ => 1.0,
         };
-        give(&[flags.len() - 1], 0.25);
-        if unknown.is_empty() {
-            give(&all, 0.75);
-        } else {
-            give(&all, 0.25);
-            give(&unknown, 0.5);
-        }
+        let mut odds: Vec<f64> = flags.iter().enumerate().map(wish).collect();
+        self.may_come = odds.iter().filter(|wish| **wish > 0.0).count();
+        let all: f64 = odds.iter().sum();
+        odds.iter_mut().for_each(|odds| *odds *= (1.0 - OF_WHOLE) / all);
+        // levels 1 and 2 say what is to be looked at
+        odds[flags.len() - 1] += OF_WHOLE;
         (self.drawn(&odds), odds)
     }
 

@@ -22,6 +22,8 @@ use topdown_seam::identity;
 
 /// The first one. (Processes are short at first)
 pub const FIRST: Duration = Duration::from_millis(10);
+/// A turn of more groups (CPUs, threads) is not to be over in less time: to switch them takes some of it.
+const MOST_OFTEN: usize = 4;
 /// A timeline has no shorter intervals at first.
 pub const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -150,7 +152,11 @@ impl GroupsInTurns {
             self.turns[next].switch(true);
         }
         self.add(last, at_work, &odds);
-        let stretch = self.drill.as_ref().map_or(STRETCH, DrillDown::stretch);
+        let stretch = match &self.drill {
+            _ if self.turns[next].all.len() > MOST_OFTEN => STRETCH,
+            Some(drill) => self.over.next_length(drill.groups()),
+            None => self.over.next_length(self.turns.len()),
+        };
         let length = self.rotation.length(stretch.as_nanos() as u64);
         self.due = Instant::now() + Duration::from_nanos(length);
     }

@@ -9,6 +9,8 @@ use topdown_report::Gaps;
 
 /// A stretch is shorter than twice this; how long is left to chance, as what is counted may have a period.
 pub const STRETCH: Duration = Duration::from_millis(20);
+/// The same at first: a short program has been measured by then.
+const FIRST_STRETCH: Duration = Duration::from_millis(5);
 /// So long are the stretches that tell how fast the threads run.
 const LEAST_PACED: Duration = Duration::from_millis(20 * FEWEST_TURNS);
 
@@ -189,11 +191,23 @@ impl Stretches {
         }
     }
 
+    /// How long the next one is to be where so many groups take turns. (One that has as much as all others of its group tells little.)
+    pub fn next_length(&self, groups: usize) -> Duration {
+        let of_each = Duration::from_nanos(self.running_ns) / (groups.max(1) as u32);
+        (of_each / (2 * FEWEST_TURNS as u32)).clamp(FIRST_STRETCH, STRETCH)
+    }
+
+    /// How many turns a group has had.
+    pub fn turns_of(&self, turn: usize) -> u64 {
+        self.of_turn[turn]
+    }
+
     /// What to say, if one of the groups, all of which are to come, came too seldom for its nodes to be measured.
     pub fn remark(&self) -> Option<String> {
         let lacks = self.slots > 0 && !self.is_drilled() && self.of_turn.iter().any(|n| *n < FEWEST_TURNS);
         let rounds = FEWEST_TURNS as u32 + 2; // (a round may lie across an end, and stretches may be long)
-        let least = (STRETCH * rounds * self.of_turn.len() as u32).as_millis();
+        let mean = Duration::from_nanos(self.running_ns / self.count.max(1)).max(FIRST_STRETCH);
+        let least = (mean * rounds * self.of_turn.len() as u32).as_millis();
         lacks.then(|| {
             format!(
                 "nodes whose group had fewer than {FEWEST_TURNS} turns are not measured: an interval, or a run, must have about {least} ms of running threads"
@@ -222,7 +236,7 @@ impl Stretches {
 
     /// Whether enough turns were of the node.
     pub fn is_measured(&self, id: u32) -> bool {
-        self.nodes.iter().any(|known| known.node.id == id && known.tally.turns >= FEWEST_TURNS)
+        self.nodes.iter().any(|known| known.node.id == id && known.tally.is_enough())
     }
 
     /// The node's part of its parent, and its bound; none, if too few turns were of it.
@@ -335,7 +349,7 @@ mod tests {
         let bound = far(&varying);
         assert!((varying.value - 0.2).abs() < 0.01 && bound > 0.08 && bound < 0.16, "{varying:?}");
         assert_eq!(starving(16).remark(), None);
-        assert!(starving(14).remark().unwrap().contains("about 400 ms of"));
+        assert!(starving(14).remark().unwrap().contains("about 100 ms of"));
         assert_eq!(starving(14).nodes(0.0).len(), 1);
         assert_eq!(Stretches::default().nodes(0.0).len(), 0);
     }
