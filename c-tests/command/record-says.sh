@@ -12,10 +12,10 @@ number() { grep -o "\"$1\": [0-9.]*" "$scratch/r.json" | head -n 1 | grep -o '[0
 
 has_names() { grep -q '"name": "f0"' "$scratch/r.json" && ! grep -q "another file" "$scratch/r.json"; }
 
-# record STOPPED REPLACED : a program that runs for half a second, or if it is stopped for two.
+# record STOPPED REPLACED : a program that runs for half a second, or if it is stopped for one and a half.
 record() {
   local millions=500
-  [ "$1" = no ] || millions=2000
+  [ "$1" = no ] || millions=1500
   cp "$programs/lib/functions" "$scratch/program"
   "$topdown" record -F 2000 --budget 50 -o "$scratch/r.json" -- "$scratch/program" 4 5000 "$millions" plain "$scratch/spent" &
   local recorder=$!
