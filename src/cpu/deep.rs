@@ -84,6 +84,8 @@ pub struct DeepNode {
     pub is_alone: bool,
     /// Events to sample, by which it is located.
     pub samples: Vec<String>,
+    /// Latencies are taken for granted: it may be more than what is above it.
+    pub is_estimated: bool,
     /// It is no node of the tree, but what bottlenecks take besides.
     pub is_part: bool,
 }
@@ -173,7 +175,7 @@ impl DeepText {
             all.split_once(", of ").ok_or("no ', of ...' says what the node is a share of")?;
         let (rest, samples) = rest.split_once(", sample ").unwrap_or((rest, ""));
         let (unit, above) = rest.split_once(", above ").map_or((rest, None), |(a, b)| (a, Some(b)));
-        let (unit, _) = without(unit.trim(), " estimated"); // (its name says so to people)
+        let (unit, is_estimated) = without(unit.trim(), " estimated");
         let (above, is_alone) = above.map_or((None, false), |above| {
             let (above, is_alone) = without(above.trim(), " alone");
             (Some(above), is_alone)
@@ -195,6 +197,7 @@ impl DeepText {
             is_alone,
             above: above.map(percent).transpose()?,
             samples: samples.split_whitespace().map(String::from).collect(),
+            is_estimated,
             is_part: false,
         })
     }

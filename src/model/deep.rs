@@ -60,8 +60,10 @@ pub(crate) struct DeepNodeInfo {
     pub untold: String,
     /// See [`DeepTree::is_part`].
     pub is_part: bool,
-    /// It is a share of slots, which are some of those of the node above it.
+    /// It is a share of slots.
     pub is_of_slots: bool,
+    /// Latencies are taken for granted: it may be more than the node above it.
+    pub is_estimated: bool,
 }
 
 /// How many rows the table has.

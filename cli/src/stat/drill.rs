@@ -7,7 +7,7 @@ use super::stretches::{Stretches, ToldNode};
 use crate::outcome::{Failure, failed};
 use std::collections::BTreeSet;
 use topdown::{
-    Bottleneck, Bounded, DeepTree, FEWEST_TURNS, Node, Options, TD_NODE_NONE, deep_tree, metric,
+    Bottleneck, Bounded, DeepGroup, DeepTree, FEWEST_TURNS, Node, Options, TD_NODE_NONE, deep_tree, metric,
     metric_of_name,
 };
 use topdown_report::model::{BottleneckFigure, Finding};
@@ -160,7 +160,8 @@ impl DrillDown {
         let tree = deep_tree()?;
         let own = |part: &TurnPart| {
             let group = tree.groups().iter().find(|group| group.number == part.group);
-            group.map_or(Vec::new(), |group| group.nodes.clone())
+            let is_always = |group: &&DeepGroup| group.nodes.iter().any(|node| tree.is_unbounded(*node));
+            group.filter(|group| !is_always(group)).map_or(Vec::new(), |group| group.nodes.clone())
         };
         let told = measured.iter().map(|nodes| {
             nodes.iter().map(|node| ToldNode { id: node.id, root: root_of(tree, node.id) }).collect()

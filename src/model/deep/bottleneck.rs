@@ -1,7 +1,7 @@
 //! The bottleneck view: shares of slots that follow from nodes all over the tree, each of which has an interval of its own.
 #![forbid(unsafe_code)]
 
-use super::DeepTree;
+use super::{DeepNodeInfo, DeepTree};
 use crate::cpu::deep::DeepBottleneck;
 use crate::cpu::expression::{Expression, Operator};
 use crate::model::metrics;
@@ -311,7 +311,7 @@ fn by_sides(part: Bounded, whole: Bounded) -> Bounded {
 
 impl DeepTree {
     /// The bottleneck view, if the tree has one, of what each node is told to be (None: it was not measured). What was not measured may be
-    /// anything (if it is a share of slots, of those of the node above), and is so in the bounds.
+    /// anything (or any part of the slots of the node above), and is so in the bounds.
     #[must_use]
     pub fn bottlenecks(&self, told: &dyn Fn(u32) -> Option<Bounded>) -> Vec<Bottleneck<'_>> {
         let by_node = |name: &str| {
@@ -321,13 +321,23 @@ impl DeepTree {
         self.view(&by_node)
     }
 
-    /// A node.
+    /// A node. Slots are some of those of the node above, where both are counted and not estimated.
     fn bounded(&self, id: u32, told: &dyn Fn(u32) -> Option<Bounded>) -> Bounded {
-        let Some(own) = self.node(id) else { return UNKNOWN };
-        told(id).unwrap_or_else(|| match own.is_of_slots {
-            true => Bounded { high: self.bounded(own.parent, told).high, ..UNKNOWN },
-            false => UNKNOWN,
+        let is_counted = |node: &DeepNodeInfo| node.is_of_slots && !node.is_estimated;
+        told(id).unwrap_or_else(|| match self.node(id) {
+            Some(own) if is_counted(own) && self.node(own.parent).is_some_and(is_counted) => {
+                Bounded { high: self.bounded(own.parent, told).high, ..UNKNOWN }
+            }
+            _ => UNKNOWN,
         })
+    }
+
+    /// Whether bottlenecks take the node as it is, and nothing bounds it while it is not measured: it is an estimate of slots right below
+    /// level 2.
+    #[must_use]
+    pub fn is_unbounded(&self, id: u32) -> bool {
+        let is_one = |node: &DeepNodeInfo| node.is_of_slots && node.is_estimated && node.level == 3;
+        self.node(id).is_some_and(is_one) && self.bottleneck_nodes().contains(&id)
     }
 
     fn view(&self, by_node: &dyn Fn(&str) -> Bounded) -> Vec<Bottleneck<'_>> {

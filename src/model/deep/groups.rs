@@ -266,6 +266,7 @@ pub(super) fn plan(text: &DeepText, own: &Model, counters: &'static Counters, fa
             untold,
             is_part: node.is_part,
             is_of_slots: node.unit == DeepUnit::Slots,
+            is_estimated: node.is_estimated,
         });
     }
     let drafts = drafts(&core, &needs, facts);

@@ -124,3 +124,35 @@ fn parts_of_one_whole_are_no_more_than_it_together_and_what_is_less_stays_so() {
     let both = of("c * a / ( a + b ) + c * a / ( a + b ) - b / ( a + b )");
     assert!(near(both.value, -0.2), "{both:?}");
 }
+
+#[test]
+fn what_was_not_measured_has_no_more_than_what_is_above_it_unless_it_is_an_estimate() {
+    let info = |name: &str, parent: &str, level, is_estimated| {
+        let of = |name: &str| *metrics::ALL.iter().find(|metric| metric.field() == name).unwrap();
+        let parent = if parent.is_empty() { metrics::TD_NODE_NONE } else { of(parent).id };
+        DeepNodeInfo {
+            metric: of(name),
+            parent,
+            level,
+            above: None,
+            is_alone: false,
+            samples: Vec::new(),
+            untold: String::new(),
+            is_part: false,
+            is_of_slots: true,
+            is_estimated,
+        }
+    };
+    let nodes = vec![
+        info("frontend_bound", "", 1, false),
+        info("fetch_bandwidth", "frontend_bound", 2, false),
+        info("ms", "fetch_bandwidth", 3, true),
+    ];
+    let tree = DeepTree { nodes, ..tree_of(TEXTS.iter().position(|(name, _)| *name == "spr").unwrap()) };
+    let id = |name: &str| metrics::ALL.iter().find(|metric| metric.field() == name).unwrap().id;
+    let told =
+        |node: u32| (node == id("frontend_bound")).then_some(Bounded { value: 0.2, low: 0.1, high: 0.3 });
+    let high = |name: &str| tree.bounded(id(name), &told).high;
+    assert_eq!((high("frontend_bound"), high("fetch_bandwidth"), high("ms")), (0.3, 0.3, 1.0));
+    assert!(tree.is_unbounded(id("ms")) && !tree.is_unbounded(id("fetch_bandwidth")));
+}
