@@ -18,6 +18,8 @@ int main(int argc, char **argv)
             continue;
         if (argc == 1 && k % 2 && !strcmp(SHAPES[k / 2], "counts"))
             continue;
+        if (argc == 1 && in_gate() && k % 4 == 2) /* `run` of each second shape */
+            continue;
         char *const shape[] = {beside("lib/shapes"), strdup(SHAPES[k / 2]), NULL};
         const int is_stat = k % 2, status = run_alone(shape);
         CHECK(WIFEXITED(status) && WEXITSTATUS(status) >= 13);
