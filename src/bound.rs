@@ -184,7 +184,8 @@ pub(crate) fn random_sample(chosen: &RandomSample, share: f64, moments: &Moments
 /// Some of all turns, chosen at random: how many they are, and the slots of a node in them.
 pub(crate) struct SomeTurns {
     pub turns: u64,
-    pub all_turns: u64,
+    /// None: each stands for as many as its weight says, which is in its slots.
+    pub all_turns: Option<u64>,
     pub slots: f64,
     pub all_slots: f64,
     /// The part of all slots of any node that is not in them.
@@ -214,11 +215,16 @@ pub(crate) fn random_turns(some: &SomeTurns, part: f64, moments: &Moments) -> Op
 }
 
 /// The part of a node's slots that some turns have missed. All its slots are known: if they are more than so many turns can have, each
-/// with as much as the mean of these is at the most, some are long of whose kind none is among these.
+/// with as much as the mean of these is at the most, some are long of whose kind none is among these. So they are if weighted turns stand
+/// for less, by more than the standard errors of such a sum (whose variance is no more than its squares).
 pub(crate) fn missed_by_turns(some: &SomeTurns, squares: f64) -> f64 {
     let SomeTurns { turns, all_turns, slots, all_slots, .. } = *some;
-    let mean = slots / turns as f64 + mean_of_sample(turns as f64, slots, squares);
-    ((all_slots - all_turns as f64 * mean) / all_slots).max(0.0)
+    let accounted = match all_turns {
+        Some(all) => all as f64 * (slots / turns as f64 + mean_of_sample(turns as f64, slots, squares)),
+        None if all_slots > slots + STANDARD_ERRORS * squares.sqrt() => slots,
+        None => all_slots,
+    };
+    ((all_slots - accounted) / all_slots).max(0.0)
 }
 
 /// The part of all slots that a random sample has missed. All executions' slots are known: if they are more than so many executions

@@ -5,7 +5,7 @@ use crate::nodes::ShareInterval;
 use crate::words::percent;
 
 const LIST: &str = include_str!("bottlenecks.list");
-/// What is less for certain is not shown in words.
+/// What may be less and may be more has no figure of its own.
 const LEAST: f64 = 0.01;
 
 /// What a bottleneck of this name is, and what to do about it.
@@ -21,44 +21,48 @@ impl BottleneckFigure {
     #[must_use]
     pub fn new(name: &str, share: ShareInterval, threshold: f64) -> BottleneckFigure {
         let (meaning, advice) = words(name).unwrap_or((name, ""));
+        let ShareInterval { value, low, high } = share;
         BottleneckFigure {
             name: name.into(),
-            share,
+            value: (low >= LEAST || high < LEAST).then_some(value),
+            low,
+            high,
             threshold,
             meaning: meaning.into(),
             advice: advice.into(),
         }
     }
 
-    /// The same in words, with advice where it is, or may be, above its threshold.
-    fn text(&self) -> String {
-        let BottleneckFigure { share, threshold, meaning, advice, .. } = self;
-        let advice = match (share.low > *threshold, share.value > *threshold) {
+    /// The same in words, of such a figure, with advice where it is, or may be, above its threshold.
+    fn text(&self, value: f64) -> String {
+        let BottleneckFigure { low, high, threshold, meaning, advice, .. } = self;
+        let advice = match (low > threshold, value > *threshold) {
             (true, _) => format!(": {advice}"),
             (_, true) => format!("; if so: {advice}"),
             _ => String::new(),
         };
-        let [value, low, high] = [share.value, share.low, share.high].map(percent);
+        let [value, low, high] = [value, *low, *high].map(percent);
         format!("{value} {meaning} (between {low} and {high}){advice}")
     }
 }
 
 /// The view, a line for each figure that is there for certain, and one of what may be; none where none was measured.
 pub fn lines(all: &[BottleneckFigure]) -> Vec<String> {
-    let (there, rest): (Vec<_>, Vec<_>) = all.iter().partition(|one| one.share.low >= LEAST);
-    let (unknown, small): (Vec<_>, Vec<_>) = rest.into_iter().partition(|one| one.share.high >= LEAST);
-    let mut lines: Vec<String> = there.iter().map(|one| one.text()).collect();
-    let up_to = |one: &&BottleneckFigure| format!("{} (up to {})", one.meaning, percent(one.share.high));
+    let there = all.iter().filter(|one| one.low >= LEAST);
+    let mut lines: Vec<String> = there.filter_map(|one| Some(one.text(one.value?))).collect();
+    let unknown = all.iter().filter(|one| one.value.is_none());
+    let small = all.iter().filter(|one| one.high < LEAST);
+    let up_to = |one: &BottleneckFigure| format!("{} (up to {})", one.meaning, percent(one.high));
     let mut list = |what: &str, names: Vec<String>| {
         if !names.is_empty() {
             lines.push(format!("{what}: {}", names.join("; ")));
         }
     };
-    list("not known for certain", unknown.iter().map(up_to).collect());
+    list("not known for certain", unknown.map(up_to).collect());
     let below = format!("less than {} each", percent(LEAST));
-    list(&below, small.iter().map(|one| one.meaning.clone()).collect());
+    list(&below, small.map(|one| one.meaning.clone()).collect());
     // (what is left is told as the rest of all; where there is more than all, none is left)
-    let sum: f64 = all.iter().map(|one| one.share.value).sum();
+    let sum: f64 = all.iter().filter_map(|one| one.value).sum();
     if sum > 1.0 + 1e-9 {
         lines.push(format!("together {}: their formulas overlap", percent(sum)));
     }
@@ -84,6 +88,30 @@ mod tests {
             assert!(words(name).is_some_and(|(meaning, advice)| !meaning.is_empty() && !advice.is_empty()));
             assert_eq!(names.iter().filter(|other| other == &name).count(), 1, "{name}");
         }
+    }
+
+    #[test]
+    fn each_bottleneck_of_each_tree_has_its_line() {
+        let trees = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../cpus/deep")).unwrap();
+        let texts = trees.map(|file| file.unwrap().path());
+        let texts = texts.filter(|path| path.extension().is_some_and(|kind| kind == "txt"));
+        let mut named = 0;
+        for text in texts.map(|path| std::fs::read_to_string(path).unwrap()) {
+            for line in text.lines().filter_map(|line| line.strip_prefix("bottleneck ")) {
+                let name = line.split_whitespace().next().unwrap();
+                assert!(words(name).is_some(), "{name}");
+                named += 1;
+            }
+        }
+        assert!(named > 100, "{named}");
+    }
+
+    #[test]
+    fn what_may_be_nothing_has_no_value() {
+        let value = |value, low, high| of("big_code", value, low, high).value;
+        assert_eq!(value(0.2, 0.0, 0.5), None);
+        assert_eq!(value(0.2, 0.1, 0.5), Some(0.2));
+        assert_eq!(value(0.002, 0.0, 0.005), Some(0.002));
     }
 
     #[test]

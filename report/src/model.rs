@@ -107,9 +107,12 @@ pub struct Finding {
 pub struct BottleneckFigure {
     /// perf's name of it.
     pub name: String,
-    /// Its share of slots.
-    #[serde(flatten)]
-    pub share: ShareInterval,
+    /// Its share of slots; none, if it may be next to nothing and may be more.
+    pub value: Option<f64>,
+    /// No less than this.
+    pub low: f64,
+    /// Nor more.
+    pub high: f64,
     /// The share above which it is flagged.
     pub threshold: f64,
     /// What it is.

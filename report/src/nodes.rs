@@ -247,7 +247,9 @@ impl InTurns {
             let parent =
                 if kind.parent == TD_NODE_NONE { Some(whole) } else { all.find(kind.parent).copied() };
             let Some(parent) = parent else { continue };
-            let Some((ratio, far)) = tally.part_of_parent(turns, all.slots, parent.value) else { continue };
+            let Some((ratio, far)) = tally.part_of_parent(Some(turns), all.slots, parent.value) else {
+                continue;
+            };
             let value = ratio * parent.value;
             let parent_far = (parent.value - parent.low).max(parent.high - parent.value);
             let far = parent.value * far + ratio * parent_far;

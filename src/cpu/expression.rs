@@ -185,7 +185,7 @@ impl<'t> ExpressionParser<'t> {
             }
             // (a node is called 4k_aliasing)
             _ if word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-                || word.starts_with("4k_") =>
+                || word.starts_with(|c: char| c.is_ascii_digit()) && word.contains('_') =>
             {
                 Ok(Expression::Name(word.into()))
             }

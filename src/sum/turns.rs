@@ -100,10 +100,15 @@ impl TurnTally {
         since
     }
 
-    /// The node's part of its parent, and its bound, where this is of some of so many turns, which had so many slots, the parent so many of
-    /// them. None: the parent had none, or these turns are too few to tell.
+    /// The node's part of its parent, and its bound, where this is of some of so many turns (None: they have weights), which had so many slots,
+    /// the parent so many of them. None: the parent had none, or these turns are too few to tell.
     #[must_use]
-    pub fn part_of_parent(&self, all_turns: u64, all_slots: f64, of_parent: f64) -> Option<(f64, f64)> {
+    pub fn part_of_parent(
+        &self,
+        all_turns: Option<u64>,
+        all_slots: f64,
+        of_parent: f64,
+    ) -> Option<(f64, f64)> {
         if self.parent <= 0.0 {
             return None;
         }
@@ -186,10 +191,14 @@ mod tests {
     fn of_all_turns_the_part_is_exact_but_for_the_bounds_of_each() {
         let mut tally = TurnTally::default();
         (0..3).for_each(|k| tally.add(&turn(0.1 * f64::from(k), 0.01), 500.0, 1000.0));
-        let (part, far) = tally.part_of_parent(3, 3000.0, 1500.0).unwrap();
+        let (part, far) = tally.part_of_parent(Some(3), 3000.0, 1500.0).unwrap();
         assert!((part - 0.2).abs() < 1e-9 && (far - 0.02).abs() < 1e-9, "{part} {far}");
-        assert_eq!(tally.part_of_parent(4, 3001.0, 1500.0), None, "there were others, and these are too few");
-        assert_eq!(TurnTally::default().part_of_parent(0, 0.0, 0.0), None);
+        assert_eq!(
+            tally.part_of_parent(Some(4), 3001.0, 1500.0),
+            None,
+            "there were others, and these are too few"
+        );
+        assert_eq!(TurnTally::default().part_of_parent(Some(0), 0.0, 0.0), None);
         let twice = {
             let mut twice = tally;
             twice.merge(&tally);
@@ -219,7 +228,7 @@ mod tests {
                     }
                 }
             }
-            let (part, far) = tally.part_of_parent((turns * groups) as u64, slots, of_parents).unwrap();
+            let (part, far) = tally.part_of_parent(Some((turns * groups) as u64), slots, of_parents).unwrap();
             outside += u32::from((part - all / of_parents).abs() > far);
             widest = widest.max(far);
         }
@@ -231,7 +240,7 @@ mod tests {
         let mut tally = TurnTally::default();
         (0..50).for_each(|k| tally.add(&turn(0.1 + 0.01 * f64::from(k % 2), 0.0), 500.0, 1000.0));
         let all = |turns: u64, others: f64| {
-            tally.part_of_parent(turns, 50_000.0 + others, (50_000.0 + others) / 2.0)
+            tally.part_of_parent(Some(turns), 50_000.0 + others, (50_000.0 + others) / 2.0)
         };
         let (_, far) = all(100, 50_000.0).unwrap();
         assert!(far < 0.02, "{far}");
@@ -239,7 +248,25 @@ mod tests {
         let (_, far) = all(100, 149_000.0).unwrap();
         assert!(far > 0.45 && far < 0.55, "{far}");
         tally.add(&turn(0.4, 0.0), 50_000.0, 100_000.0);
-        assert_eq!(tally.part_of_parent(101, 200_000.0, 100_000.0), None, "it is most of these");
+        assert_eq!(tally.part_of_parent(Some(101), 200_000.0, 100_000.0), None, "it is most of these");
+    }
+
+    #[test]
+    fn what_the_root_had_where_no_turn_was_drawn_is_in_the_bound() {
+        let mut tally = TurnTally::default();
+        // 50 turns, each of which stands for four
+        (0..50).for_each(|_| tally.add_weighted(&turn(0.1, 0.0), 500.0, 1000.0, 4.0));
+        let of_root = |all: f64| tally.part_of_parent(None, 2.0 * all, all).unwrap();
+        assert!((tally.parent - 100_000.0).abs() < 1e-6);
+        // (their sum may be off by four times the root of fifty squares of 2,000)
+        let is_all = |(part, far): (f64, f64)| (part - 0.2).abs() < 1e-9 && far < 1e-6;
+        assert!(is_all(of_root(100_000.0)));
+        assert!(is_all(of_root(156_000.0)));
+        let (part, far) = of_root(200_000.0);
+        assert!(
+            (part - 0.2).abs() < 1e-9 && (far - 0.5).abs() < 1e-6,
+            "half of it is not among these: {far}"
+        );
     }
 
     #[test]

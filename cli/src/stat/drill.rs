@@ -71,8 +71,6 @@ pub struct DrillDown {
     told: Vec<Vec<ToldNode>>,
     /// What there was some time ago, and the time before that.
     before: [Stretches; 2],
-    /// How many turns may come.
-    may_come: usize,
     random: Random,
 }
 
@@ -171,7 +169,6 @@ impl DrillDown {
             of_turn: parts.iter().map(own).chain([Vec::new()]).collect(),
             told: told.collect(),
             before: [Stretches::default(), Stretches::default()],
-            may_come: 1,
             random: Random::new(seed),
         })
     }
@@ -186,11 +183,6 @@ impl DrillDown {
         (0..self.of_turn.len()).map(|turn| f64::from(u8::from(turn == 0))).collect()
     }
 
-    /// How many turns may come.
-    pub fn groups(&self) -> usize {
-        self.may_come
-    }
-
     /// The next turn after these stretches, and how likely each was to be it.
     pub fn choose(&mut self, over: &Stretches) -> (usize, Vec<f64>) {
         let flags = self.flags(over, &over.as_seen());
@@ -202,7 +194,6 @@ impl DrillDown {
             _ => 1.0,
         };
         let mut odds: Vec<f64> = flags.iter().enumerate().map(wish).collect();
-        self.may_come = odds.iter().filter(|wish| **wish > 0.0).count();
         let all: f64 = odds.iter().sum();
         odds.iter_mut().for_each(|odds| *odds *= (1.0 - OF_WHOLE) / all);
         // levels 1 and 2 say what is to be looked at
@@ -292,15 +283,12 @@ pub fn bottlenecks(nodes: &[Node], is_drilled: bool) -> Vec<BottleneckFigure> {
     if measured == 0 || !is_drilled && measured < taken.len() / 2 {
         return Vec::new();
     }
-    let mut all: Vec<BottleneckFigure> = tree
-        .bottlenecks(&told)
-        .into_iter()
-        .map(|Bottleneck { name, share: Bounded { value, low, high }, above }| {
-            BottleneckFigure::new(name, ShareInterval { value, low, high }, above)
-        })
-        .collect();
+    let mut all = tree.bottlenecks(&told);
     all.sort_by(|a, b| b.share.value.total_cmp(&a.share.value));
-    all
+    let figure = |Bottleneck { name, share: Bounded { value, low, high }, above }| {
+        BottleneckFigure::new(name, ShareInterval { value, low, high }, above)
+    };
+    all.into_iter().map(figure).collect()
 }
 
 /// What was found: the nodes that are flagged and below which none is, the largest first. (One whose interval alone is above the threshold

@@ -10,7 +10,7 @@ use super::figures::{StatFigures, by_pmu};
 use super::group::GroupCount;
 use super::group::{GroupTarget, Reading, StatGroup};
 use super::groups::Groups;
-use super::stretches::{STRETCH, Stretches};
+use super::stretches::{STRETCH, Stretches, TurnLengths};
 use super::target::StatTarget;
 use crate::say;
 use std::collections::BTreeSet;
@@ -37,7 +37,9 @@ pub struct GroupsInTurns {
     /// How likely each turn was when that one was chosen; empty: each as the others.
     odds: Vec<f64>,
     rotation: Rotation,
-    /// When the next turn begins.
+    lengths: TurnLengths,
+    /// When this turn began, and when the next one begins.
+    since: Instant,
     due: Instant,
     times: Vec<TimeOf>,
     over: Stretches,
@@ -86,10 +88,12 @@ impl GroupsInTurns {
                 over: drill.as_ref().map_or(Stretches::of_turns(turns.len()), DrillDown::none_yet),
                 // (the first to be opened counts from then on)
                 odds: drill.as_ref().map_or(Vec::new(), DrillDown::first_odds),
+                lengths: TurnLengths::new(turns.len()),
                 turns,
                 drill,
                 now: 0,
                 rotation,
+                since: Instant::now(),
                 due: Instant::now() + FIRST,
                 times: Vec::new(),
                 sample: Sample::default(),
@@ -152,13 +156,18 @@ impl GroupsInTurns {
             self.turns[next].switch(true);
         }
         self.add(last, at_work, &odds);
-        let stretch = match &self.drill {
-            _ if self.turns[next].all.len() > MOST_OFTEN => STRETCH,
-            Some(drill) => self.over.next_length(drill.groups()),
-            None => self.over.next_length(self.turns.len()),
+        let stretch = match self.turns[next].all.len() > MOST_OFTEN {
+            true => STRETCH,
+            false => self.lengths.next(next, self.chance(next, &self.odds)),
         };
         let length = self.rotation.length(stretch.as_nanos() as u64);
-        self.due = Instant::now() + Duration::from_nanos(length);
+        self.since = Instant::now();
+        self.due = self.since + Duration::from_nanos(length);
+    }
+
+    /// How likely this turn was by these odds.
+    fn chance(&self, turn: usize, odds: &[f64]) -> f64 {
+        odds.get(turn).copied().unwrap_or(1.0 / self.turns.len() as f64)
     }
 
     /// Has those of these CPUs that came online counted in each turn from now on, and of those that went offline no more time. Which
@@ -202,13 +211,18 @@ impl GroupsInTurns {
         let counted = self.turns[turn].count(at_work, Duration::ZERO);
         let counted: Result<Vec<GroupCount>, Error> = counted.into_iter().collect();
         let Ok(kinds) = counted.as_ref().map_err(Clone::clone).and_then(by_pmu) else { return };
+        let mut running_ns = 0;
         for (_, StatFigures { sum, .. }) in kinds {
+            running_ns += sum.time_running_ns;
             let nodes = sum.decode_tree().unwrap_or_default();
             self.over.add(turn, &nodes, sum.slots, (sum.time_enabled_ns, sum.time_running_ns), odds);
             if sum.slots > 0 {
                 self.sample = sum.last;
             }
         }
+        // (several threads run at a time, or none does for a while)
+        let ns = running_ns.min(self.since.elapsed().as_nanos() as u64);
+        self.lengths.add(turn, ns, self.chance(turn, odds));
     }
 
     /// What was counted so far: the stretch is over.

@@ -18,6 +18,31 @@ fn far(node: &Node) -> f64 {
     (node.value - node.low).max(node.high - node.value)
 }
 
+/// How long turns are. They grow, but one that has as much as the others of its group together tells little: none stands for more than an
+/// eighth of what these do.
+pub struct TurnLengths {
+    /// Nanoseconds that the turns of each group stand for.
+    stood_for: Vec<f64>,
+}
+
+impl TurnLengths {
+    /// Of so many groups.
+    pub fn new(turns: usize) -> TurnLengths {
+        TurnLengths { stood_for: vec![0.0; turns] }
+    }
+
+    /// A turn of this group is over, which was so likely.
+    pub fn add(&mut self, turn: usize, ns: u64, chance: f64) {
+        self.stood_for[turn] += ns as f64 / chance;
+    }
+
+    /// How long the next turn of this group is on average, which is so likely; `Rotation::length` makes it half as long again at the most.
+    pub fn next(&self, turn: usize, chance: f64) -> Duration {
+        let most = self.stood_for[turn] * chance / FEWEST_TURNS as f64;
+        Duration::from_nanos((most / 1.5) as u64).clamp(FIRST_STRETCH, STRETCH)
+    }
+}
+
 /// Of so many slots: these, or of a node that is a share of cycles or operations as many of those.
 fn whole_of(tally: &TurnTally, node: &Node, slots: u64) -> u64 {
     if node.unit == TD_UNIT_SLOTS { slots } else { (tally.whole / tally.slots * slots as f64) as u64 }
@@ -191,12 +216,6 @@ impl Stretches {
         }
     }
 
-    /// How long the next one is to be where so many groups take turns. (One that has as much as all others of its group tells little.)
-    pub fn next_length(&self, groups: usize) -> Duration {
-        let of_each = Duration::from_nanos(self.running_ns) / (groups.max(1) as u32);
-        (of_each / (2 * FEWEST_TURNS as u32)).clamp(FIRST_STRETCH, STRETCH)
-    }
-
     /// How many turns a group has had.
     pub fn turns_of(&self, turn: usize) -> u64 {
         self.of_turn[turn]
@@ -240,8 +259,13 @@ impl Stretches {
     }
 
     /// The node's part of its parent, and its bound; none, if too few turns were of it.
-    fn part(tally: &TurnTally, (count, slots, seen): (u64, f64, f64), as_seen: bool) -> Option<(f64, f64)> {
-        let told = tally.part_of_parent(count, slots, seen);
+    fn part(
+        &self,
+        tally: &TurnTally,
+        (count, slots, seen): (u64, f64, f64),
+        as_seen: bool,
+    ) -> Option<(f64, f64)> {
+        let told = tally.part_of_parent((!self.is_drilled()).then_some(count), slots, seen);
         told.or_else(|| (as_seen && tally.parent > 0.0).then(|| (tally.own / tally.parent, 0.0)))
     }
 
@@ -259,7 +283,7 @@ impl Stretches {
             let share = of_parent.and_then(|(parent, parent_far)| {
                 let seen = (parent * slots - unseen.of_root).max(0.0);
                 let all = (self.count - unseen.count, slots - unseen.slots, seen);
-                let (ratio, far) = Self::part(tally, all, as_seen)?;
+                let (ratio, far) = self.part(tally, all, as_seen)?;
                 let bound = seen / slots * far + ratio * parent_far;
                 // (a node that counts slots has no more than its root)
                 let most = if node.unit == TD_UNIT_SLOTS { unseen.of_root } else { unseen.slots } / slots;
@@ -434,6 +458,25 @@ mod tests {
         }
         // (and it is not everything)
         assert!(told > 250 && wide / f64::from(told) < 0.35, "{told} {wide}");
+    }
+
+    #[test]
+    fn turns_grow_as_far_as_the_others_of_their_group_let_them() {
+        let mut lengths = TurnLengths::new(2);
+        let mut grow = |turns: usize, chance: f64| {
+            let next = (0..turns).map(|_| {
+                let next = lengths.next(0, chance);
+                lengths.add(0, next.as_nanos() as u64, chance);
+                next
+            });
+            next.last().unwrap()
+        };
+        assert_eq!(grow(12, 0.5), FIRST_STRETCH);
+        assert!(grow(4, 0.5) > FIRST_STRETCH);
+        assert_eq!(grow(100, 0.5), STRETCH);
+        // the same turn stands for a hundred times as much where it is so unlikely
+        assert!(grow(1, 0.005) < STRETCH);
+        assert_eq!(lengths.next(1, 0.5), FIRST_STRETCH, "the other group has had none");
     }
 
     #[test]
