@@ -17,7 +17,7 @@ use crate::sys::cpu::fill_by_microcode;
 use crate::sys::group_read;
 use crate::sys::page::Times;
 use crate::sys::random::Random;
-use crate::sys::{Kernel, fault};
+use crate::sys::{Kernel, Refusal, fault};
 pub(crate) use hybrid::HybridGroup;
 pub(crate) use metrics::Group;
 use perf_event_open_sys::bindings::perf_event_attr;
@@ -71,6 +71,19 @@ fn leader(pmu: &Pmu, config: u64, options: &Options) -> perf_event_attr {
     attr
 }
 
+/// A group of another thread is opened so often at the most.
+const TRIES: usize = 5;
+
+/// Whether the group may have been torn apart while it was half open. If the thread starts another one then, and the kernel switches from one to the
+/// other, their inherited events change places (perf_event_context_sched_out in kernel/events/core.c): the leader is the other thread's
+/// by now, and takes no members of this one.
+fn may_be_torn(options: &Options, refusal: &Refusal) -> bool {
+    options.inherit
+        && options.target != Target::This
+        && refusal.event.is_some_and(|event| event > 0)
+        && refusal.error.raw_os_error() == Some(libc::EINVAL)
+}
+
 /// Opens events for the target of these options, and says which of them could not be, and why.
 fn open_named<K: Kernel>(
     kernel: &K,
@@ -80,7 +93,14 @@ fn open_named<K: Kernel>(
 ) -> Result<Vec<K::Fd>> {
     let (pid, cpu) = options.target.pid_and_cpu();
     let attrs: Vec<perf_event_attr> = events.iter().map(|(_, attr)| *attr).collect();
-    kernel.open_group(&attrs, pid, cpu, leader).map_err(|refusal| {
+    let mut opened = kernel.open_group(&attrs, pid, cpu, leader);
+    for _ in 1..TRIES {
+        if !opened.as_ref().is_err_and(|refusal| may_be_torn(options, refusal)) {
+            break;
+        }
+        opened = kernel.open_group(&attrs, pid, cpu, leader);
+    }
+    opened.map_err(|refusal| {
         let attempt = match refusal.event {
             None => RefusedCall::Clone,
             Some(event) if leader.is_none() && event > 0 => RefusedCall::OpenMember(events[event].0),
@@ -205,4 +225,28 @@ fn work_of_all_kinds() {
         fill_by_microcode(&mut bytes, turn as u8);
     }
     std::hint::black_box(&memory);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::scripted::ScriptedKernel;
+
+    #[test]
+    fn a_group_that_was_torn_apart_while_it_opened_is_opened_again() {
+        let (kernel, attr) = (ScriptedKernel::sapphire_rapids(), perf_event_attr::default());
+        let events = [("LEADER", attr), ("MEMBER", attr)];
+        let of_another = Options { target: Target::Task(7), inherit: true, ..Options::default() };
+        let opened = |options: &Options, call, errno| {
+            kernel.fail(call, errno);
+            open_named(&kernel, options, &events, None).map(|events| events.len()).ok()
+        };
+        // (the first call makes the thread that opens them, the second opens the leader)
+        assert_eq!(opened(&of_another, 2, libc::EINVAL), Some(2));
+        assert_eq!(opened(&of_another, 1, libc::EINVAL), None);
+        assert_eq!(opened(&of_another, 2, libc::EMFILE), None);
+        let alone = Options { inherit: false, ..of_another };
+        assert_eq!(opened(&alone, 2, libc::EINVAL), None);
+        assert_eq!(kernel.open_things(), 0);
+    }
 }
