@@ -88,9 +88,9 @@ pub fn metric(id: u32) -> Option<Metric> {
 }
 
 pub use model::{
-    Bottleneck, Bounded, Core, DeepGroup, DeepTree, NoDeeper, core_as_published, core_of_subtree, cores,
-    deep_tree, deepest_level, fingerprint, groups_of_level, is_bounded, metric_of_name, not_measured,
-    subtree_of_name, subtrees_of_level,
+    Bottleneck, Bounded, Core, DeepGroup, DeepTree, LocatingEvent, NoDeeper, core_as_published,
+    core_of_subtree, cores, deep_tree, deep_tree_of, deepest_level, fingerprint, groups_of_level, is_bounded,
+    metric_of_name, not_measured, subtree_of_name, subtrees_of_level,
 };
 pub use options::{CoreKind, Corrections, OptionNames, Options, SourceKind, Target, name_options};
 pub use probe::{Finding, Survey, Verdict, probe};

@@ -59,8 +59,8 @@ fn nodes() -> String {
         let Some(node) = metric(id) else { continue };
         let level = tree.level(id);
         let above = tree.threshold(id).map_or(String::new(), |above| format!("  > {:.0} %", 100.0 * above));
-        let located = tree.samples(id).first();
-        let located = located.map_or(String::new(), |event| format!("  [{}]", event.to_lowercase()));
+        let located = tree.samples(id).next();
+        let located = located.map_or(String::new(), |event| format!("  [{}]", event.name.to_lowercase()));
         let why = tree.untold().find(|(untold, _)| *untold == id);
         let why = why.map_or(String::new(), |(_, why)| format!("  not counted here: {why}"));
         out += &format!("{}{level} {}{above}{located}{why}\n", "  ".repeat(level as usize - 1), node.field());

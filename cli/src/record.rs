@@ -16,8 +16,8 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 use topdown_record::views::{Heading, View, says_no_callers, says_nothing};
 use topdown_record::{
-    CallGraph, Condition, Journal, JournalContents, Profile, RecordUntil, Recorder, Settings, SourcePlace,
-    counted_events, lbr_of_cpus,
+    CallGraph, EventSampling, Journal, JournalContents, Profile, RecordUntil, Recorder, Settings,
+    SourcePlace, counted_events, lbr_of_cpus,
 };
 use topdown_report::Output;
 
@@ -60,9 +60,14 @@ pub struct Arguments {
     /// 'instructions/period=20000/,cycles/ratio-to-prev=0.5/'. By auto counter reload, which few CPUs have
     #[arg(long = "where", value_name = "CONDITION", conflicts_with_all = ["frequency", "gap", "budget", "td_level", "call_graph", "kernel"])]
     condition: Option<String>,
-    /// With --where, what the event that samples counts in a stretch of which it is told whether the condition held [default: such
-    /// that the longer of the two periods is 1,000,000]
-    #[arg(long, value_name = "N", requires = "condition", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Sample the event that locates this node of levels 1 to 6 (`topdown list --nodes`), as precisely as the CPU can: which functions
+    /// and lines have it. NODE=EVENT chooses where several events do
+    #[arg(long, value_name = "NODE", conflicts_with_all = ["frequency", "gap", "budget", "td_level", "call_graph", "kernel", "condition"])]
+    locate: Option<String>,
+    /// With --locate, how many events from one sample to the next [default: as many as its maker has published]; with --where, what the
+    /// event that samples counts in a stretch of which it is told whether the condition held [default: such that the longer of the two
+    /// periods is 1,000,000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     period: Option<u64>,
     /// Write the profile to FILE (- for standard output), in the format of its ending: .html (a page), .svg (a flame graph), .json,
     /// .csv, .folded (stacks), .pprof, .firefox.json (for profiler.firefox.com), .recording (for --from), .txt or none [default: a text to
@@ -70,7 +75,7 @@ pub struct Arguments {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Record nothing: make a profile of what was recorded into FILE. Programs and libraries are looked up as they are now
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "pid", "all_cpus", "cpus", "frequency", "budget", "duration", "gap", "td_level", "call_graph", "condition", "kernel"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "pid", "all_cpus", "cpus", "frequency", "budget", "duration", "gap", "td_level", "call_graph", "condition", "locate", "kernel"])]
     from: Option<PathBuf>,
     /// In the text, below each function its hottest lines: where there is DWARF (-g). (.html, .json, .pprof and .firefox.json have lines in any case)
     #[arg(long)]
@@ -103,8 +108,8 @@ of user mode alone, unless --kernel says otherwise.
 While FILE of -o is not written yet, FILE.PID.recording beside it has what was recorded: if topdown is killed, `topdown record
 --from` makes the profile of that.
 
-With --where no windows are counted, and no shares told: two counters reload each other, and a sample is taken where one of them comes
-first. Each is a stretch of the program in which the condition held.
+With --where and --locate no windows are counted, and no shares told. With --where two counters reload each other, and a sample is taken
+where one of them comes first: each is a stretch of the program in which the condition held. With --locate each sample is an event.
 
 Exit status: that of the command, and if a signal killed it, by the same signal; 126 if the command cannot be
 executed, 127 if it is not found; 125 if `topdown` itself fails before it runs, as for wrong arguments, or without a command cannot
@@ -190,8 +195,8 @@ fn recorded(arguments: &Arguments) -> Result<End, Failure> {
         return arguments.again(from, view);
     }
     sys::raise_descriptors();
-    let condition = arguments.condition().map_err(failed)?;
-    let recorder = |pids: &[i32], there: bool| arguments.recorder(condition.as_ref(), pids, there);
+    let sampling = arguments.sampling().map_err(failed)?;
+    let recorder = |pids: &[i32], there: bool| arguments.recorder(sampling.as_ref(), pids, there);
     if arguments.command.is_empty() {
         arguments.others(view, recorder)
     } else {
@@ -205,13 +210,14 @@ impl Arguments {
         let view = match self.output.as_deref() {
             None => View::Text,
             Some(path) if path.extension().is_some_and(|ending| ending == "recording") => {
-                return match (self.lines, &self.condition) {
-                    (true, _) => Err("--lines: a recording has all lines".into()),
+                let option = self.condition.as_ref().map(|_| "--where");
+                return match option.or(self.locate.as_ref().map(|_| "--locate")) {
+                    _ if self.lines => Err("--lines: a recording has all lines".into()),
                     _ if !self.source.is_empty() => Err(NO_SOURCE.into()),
-                    (_, Some(_)) => {
-                        Err("--where: there is no .recording of it; choose another ending".into())
+                    Some(option) => {
+                        Err(format!("{option}: there is no .recording of it; choose another ending"))
                     }
-                    _ => Ok(None),
+                    None => Ok(None),
                 };
             }
             Some(path) => View::of(path).map_err(|why| format!("{why} (or .recording)"))?,
@@ -223,21 +229,32 @@ impl Arguments {
         Ok(Some(view))
     }
 
-    /// Where samples are to be taken, if not everywhere; it has been tried.
-    fn condition(&self) -> Result<Option<Condition>, String> {
-        let Some(text) = self.condition.as_deref() else { return Ok(None) };
-        let condition = Condition::new(text, self.period)?;
+    /// The event to sample, if one is; it has been tried.
+    fn sampling(&self) -> Result<Option<EventSampling>, String> {
+        let sampling = match (&self.condition, &self.locate) {
+            (Some(text), _) => EventSampling::where_holds(text, self.period)?,
+            (None, Some(text)) => EventSampling::locating(text, self.period)?,
+            (None, None) if self.period.is_some() => {
+                return Err("--period is of the event that --locate or --where samples".into());
+            }
+            (None, None) => return Ok(None),
+        };
         match &self.cpus {
-            Some(cpus) => condition.only_on(cpus).map(Some),
-            None => Ok(Some(condition)),
+            Some(cpus) => sampling.only_on(cpus).map(Some),
+            None => Ok(Some(sampling)),
         }
     }
 
-    fn recorder(&self, condition: Option<&Condition>, pids: &[i32], there: bool) -> Result<Recorder, String> {
-        if let Some(condition) = condition {
+    fn recorder(
+        &self,
+        sampling: Option<&EventSampling>,
+        pids: &[i32],
+        there: bool,
+    ) -> Result<Recorder, String> {
+        if let Some(sampling) = sampling {
             let recorder = match self.of_cpus() {
-                Some(_) => Recorder::where_holds_on_cpus(condition.clone(), self.cpus.clone()),
-                None => Recorder::where_holds(condition.clone(), pids, there),
+                Some(_) => Recorder::of_events_on_cpus(sampling.clone(), self.cpus.clone()),
+                None => Recorder::of_events(sampling.clone(), pids, there),
             };
             return recorder.map_err(|error| error.to_string());
         }

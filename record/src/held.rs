@@ -1,28 +1,74 @@
-//! How much of all that ran was where a condition held.
+//! What samples of an event are, and how much of all that ran they stand for.
 #![forbid(unsafe_code)]
 
-use crate::conditional::{Condition, Tally};
+use crate::event_sampling::{EventSampling, Tally};
 use serde::Serialize;
 use topdown_report::ShareInterval;
 
-/// What samples of a condition are, and what part of all they make.
+/// What samples are of.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum SamplesOf {
+    /// Stretches in which this held.
+    Condition {
+        /// In words.
+        condition: String,
+    },
+    /// What locates a node of the tree.
+    Node {
+        /// perf's name of it.
+        node: String,
+        /// The instruction itself was sampled, and not one after it.
+        precise: bool,
+        /// The node above it whose event was sampled, if none locates it alone.
+        above: Option<String>,
+        /// Other events that locate it.
+        other_events: Vec<String>,
+    },
+}
+
+impl SamplesOf {
+    /// In a heading, behind what was recorded.
+    pub(crate) fn heading(&self) -> String {
+        match self {
+            SamplesOf::Condition { condition } => format!(" where {condition}"),
+            SamplesOf::Node { node, .. } => format!(" to locate {node}"),
+        }
+    }
+
+    /// What a function has a part of.
+    pub(crate) fn all(&self) -> &'static str {
+        match self {
+            SamplesOf::Condition { .. } => "the stretches",
+            SamplesOf::Node { .. } => "the events",
+        }
+    }
+
+    /// Whether a condition was to hold.
+    pub(crate) fn is_condition(&self) -> bool {
+        matches!(self, SamplesOf::Condition { .. })
+    }
+}
+
+/// What samples of an event are, and what part of all they make.
 #[derive(Clone, Debug, Serialize)]
-pub struct ConditionShare {
-    /// The condition in words.
-    pub condition: String,
+pub struct EventShare {
+    /// What they are of.
+    #[serde(flatten)]
+    pub of: SamplesOf,
     /// The event that samples.
     pub event: String,
-    /// What it counts in a stretch.
+    /// What it counts from one sample to the next.
     pub period: u64,
-    /// Stretches in which the condition held, each a sample.
+    /// Samples: of a condition, stretches in which it held.
     pub samples: u64,
-    /// Samples that are not among them: the thread was descheduled within the stretch, or there was no room.
+    /// Samples that are not among them: there was no room, or of a condition, the thread was descheduled within the stretch.
     #[serde(rename = "samples_left_out")]
     pub left_out: u64,
     /// What the event counted in all.
     #[serde(rename = "events_in_all")]
     pub all: u64,
-    /// The part of these that the condition held in; None: nothing was counted, or it contradicts the samples.
+    /// The part of these that samples stand for; None: nothing was counted, or it contradicts the samples.
     pub part: Option<ShareInterval>,
     /// The part of the time for which the counters were not others' (0 to 1).
     #[serde(rename = "time_counted")]
@@ -34,12 +80,12 @@ pub struct ConditionShare {
     pub without: Vec<&'static str>,
 }
 
-impl ConditionShare {
-    pub(crate) fn of(condition: &Condition, tally: &Tally) -> ConditionShare {
-        let (text, event, period) = condition.described();
+impl EventShare {
+    pub(crate) fn of(sampling: &EventSampling, tally: &Tally) -> EventShare {
+        let (of, event, period) = (sampling.of(), sampling.event(), sampling.period());
         let left_out = tally.parted + tally.lost;
-        ConditionShare {
-            condition: text.into(),
+        EventShare {
+            of: of.clone(),
             event: event.into(),
             period,
             samples: tally.held,
@@ -51,14 +97,14 @@ impl ConditionShare {
             } else {
                 1.0
             },
-            pmus: condition.pmus(),
-            without: condition.without().to_vec(),
+            pmus: sampling.pmus(),
+            without: sampling.without().to_vec(),
         }
     }
 }
 
-/// Of what was counted, how much was in stretches in which the condition held. Those of which it is not known may be or not: samples
-/// that are left out, and on each thread a stretch that had not ended.
+/// Of what was counted, how much was in stretches in which the condition held, or has samples. Those of which it is not known may be or not:
+/// samples that are left out, and on each thread what came after the last one.
 fn part(tally: &Tally, period: u64) -> Option<ShareInterval> {
     let all = tally.all.count as f64;
     let part = |stretches: u64| stretches as f64 * period as f64 / all;

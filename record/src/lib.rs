@@ -18,7 +18,7 @@ mod spare_counters;
 
 mod budget;
 
-mod conditional;
+mod event_sampling;
 
 mod spaces;
 mod stacks;
@@ -62,10 +62,10 @@ pub use budget::{Limit, Pace};
 pub use compare::{
     ComparedCore, ComparedFunction, FiguresChange, PartChange, RecordedFile, RecordingComparison, TimeChange,
 };
-pub use conditional::Condition;
 pub use cpus::CpuTotals;
 pub use estimate::{EstimatedShares, NoShares};
-pub use held::ConditionShare;
+pub use event_sampling::EventSampling;
+pub use held::{EventShare, SamplesOf};
 pub use journal::{Journal, JournalContents};
 pub use profile::{
     CallStack, FunctionFigures, Profile, ProfiledCore, ProfiledFunction, ProfiledLine, StackFrame,

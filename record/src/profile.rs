@@ -6,7 +6,7 @@ use crate::cpus::CpuTotals;
 use crate::estimate::{
     Background, BurstTime, EstimatedShares, NoShares, SeenIn, SeenInAll, UnsharedWindows, shares,
 };
-use crate::held::ConditionShare;
+use crate::held::EventShare;
 use crate::processes::PROCESS;
 use crate::recording::{Burst, Recording};
 use crate::records::CallGraph;
@@ -164,7 +164,7 @@ pub struct Profile {
     pub pace: Pace,
     /// Samples were taken only where this held. A burst is one of them then, times are parts of the stretches in which it held, and
     /// nanoseconds are what the sampling event counted in them.
-    pub held: Option<ConditionShare>,
+    pub held: Option<EventShare>,
     /// Branch records were to tell callers, and none did.
     pub without_callers: bool,
     /// What the kernel does was recorded, but it does not show the addresses of its functions.
@@ -199,8 +199,8 @@ impl SampledWhole {
     fn of(recording: &Recording) -> SampledWhole {
         let weights = || recording.bursts.iter().map(|burst| burst.weight_ns as f64);
         let (sum, squares): (f64, f64) = (weights().sum(), weights().map(|weight| weight * weight).sum());
-        // (of a condition weights are no time)
-        let unseen = if recording.condition.is_some() { 0 } else { recording.totals.unseen.ns } as f64;
+        // (of events weights are no time)
+        let unseen = if recording.sampling.is_some() { 0 } else { recording.totals.unseen.ns } as f64;
         SampledWhole {
             time_ns: sum,
             bursts: if squares > 0.0 { sum * sum / squares } else { 0.0 },
@@ -385,8 +385,7 @@ impl Profile {
         bursts.for_each(|(burst, evened)| sorted.add(burst, evened, &stacks));
         let kinds: Vec<usize> = sorted.all.keys().copied().collect();
         let (mut cores, mut functions) = (Vec::new(), Vec::new());
-        let held =
-            recording.condition.as_ref().map(|(condition, tally)| ConditionShare::of(condition, tally));
+        let held = recording.sampling.as_ref().map(|(sampling, tally)| EventShare::of(sampling, tally));
         for (place, kind) in kinds.into_iter().enumerate() {
             let events = recording.events.get(kind);
             let of_kind = || sorted.own.iter().filter(move |((of, _), _)| *of == kind);

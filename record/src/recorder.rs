@@ -1,13 +1,13 @@
-//! Bursts at random instants over all threads, or samples where a condition holds, and what came of them.
+//! Bursts at random instants over all threads, or samples of an event, and what came of them.
 #![forbid(unsafe_code)]
 
 use crate::budget::{BurstBudget, Limit, Pace};
 use crate::chances::{Chance, Chances};
 use crate::clock_event::ClockEvent;
-use crate::conditional::{Condition, ConditionalSampler, Tally};
 use crate::cpu_clock::CpuClock;
 use crate::cpus::RecordedCpus;
 use crate::event::{now, own_cpu_time, wait};
+use crate::event_sampling::{EventSampler, EventSampling, Tally};
 use crate::file_proof::boot_id;
 use crate::journal::Journal;
 use crate::proof::{Calls, ProvedWindows, proved};
@@ -46,7 +46,7 @@ const MOST_WEIGHT: f64 = 2e9;
 const STOP_LOOK: Duration = Duration::from_millis(20);
 /// Where no thread has a chance, it is looked for new threads so often.
 const NOBODY: Duration = Duration::from_millis(500);
-/// Samples of a condition are taken from the rings so often.
+/// Samples of an event are taken from the rings so often.
 const DRAINS: Duration = Duration::from_millis(10);
 
 /// What ends a recording.
@@ -79,7 +79,7 @@ enum ThreadCounters {
     /// One for each kind of core.
     Bursts(Vec<Sampler>),
     /// One for each PMU.
-    Where(Vec<ConditionalSampler>),
+    Events(Vec<EventSampler>),
 }
 
 impl ThreadCounters {
@@ -87,7 +87,7 @@ impl ThreadCounters {
     fn since(&self) -> u64 {
         match self {
             ThreadCounters::Bursts(samplers) => samplers.iter().map(Sampler::since).max().unwrap_or(0),
-            ThreadCounters::Where(_) => u64::MAX, // (it misses nothing)
+            ThreadCounters::Events(_) => u64::MAX, // (it misses nothing)
         }
     }
 
@@ -108,7 +108,7 @@ fn sideband_refusal(error: io::Error) -> Error {
 pub struct Recorder {
     whom: RecordedProcesses,
     events: Vec<SampledEvents>,
-    condition: Option<Condition>,
+    sampling: Option<EventSampling>,
     /// Of threads that have ended.
     tally: Tally,
     settings: Settings,
@@ -169,7 +169,7 @@ impl Recorder {
     fn empty(
         whom: RecordedProcesses,
         events: Vec<SampledEvents>,
-        condition: Option<Condition>,
+        sampling: Option<EventSampling>,
         settings: Settings,
     ) -> Recorder {
         let cycles: Vec<Option<ClockEvent>> = events.iter().map(ClockEvent::cycles).collect();
@@ -177,7 +177,7 @@ impl Recorder {
         Recorder {
             whom,
             events,
-            condition,
+            sampling,
             tally: Tally::default(),
             settings,
             sideband: Sideband::new(online()),
@@ -336,14 +336,14 @@ impl Recorder {
 
     /// Ends what is open on a thread or CPU, and keeps what it has shown.
     fn close(&mut self, of: i32, counters: ThreadCounters) {
-        if let (ThreadCounters::Where(_), Some(cpus)) = (&counters, &mut self.cpus) {
+        if let (ThreadCounters::Events(_), Some(cpus)) = (&counters, &mut self.cpus) {
             cpus.make_room(of as u32); // (what the recorder has counted up to its last switch is known)
         }
         match counters {
             ThreadCounters::Bursts(samplers) => {
                 samplers.into_iter().for_each(|mut sampler| self.end(&mut sampler));
             }
-            ThreadCounters::Where(samplers) => samplers.into_iter().for_each(|sampler| {
+            ThreadCounters::Events(samplers) => samplers.into_iter().for_each(|sampler| {
                 let kind = sampler.kind;
                 let (samples, tally) = sampler.end();
                 self.keep_samples(kind, &samples);
@@ -377,9 +377,9 @@ impl Recorder {
         self.stacks.number(frames)
     }
 
-    /// Samples of a condition.
+    /// Samples of an event.
     fn keep_samples(&mut self, kind: usize, samples: &[RawSample]) {
-        let weight_ns = self.condition.as_ref().map_or(0, |condition| condition.described().2);
+        let weight_ns = self.sampling.as_ref().map_or(0, EventSampling::period);
         if let Some(cpus) = &mut self.cpus {
             cpus.threads.extend(samples.iter().map(|sample| sample.tid));
         }
@@ -390,11 +390,11 @@ impl Recorder {
         }
     }
 
-    /// Takes all samples of a condition that are there.
+    /// Takes all samples of an event that are there.
     fn drain(&mut self) {
         let mut samplers = std::mem::take(&mut self.samplers);
         for counters in samplers.values_mut() {
-            if let ThreadCounters::Where(samplers) = counters {
+            if let ThreadCounters::Events(samplers) = counters {
                 for sampler in samplers {
                     let samples = sampler.drain();
                     self.keep_samples(sampler.kind, &samples);
@@ -430,7 +430,7 @@ impl Recorder {
         self.attend();
         self.look_at_cpus();
         self.write_down(false);
-        if self.condition.is_some() {
+        if self.sampling.is_some() {
             self.drain();
             return Instant::now() + DRAINS;
         }
@@ -493,7 +493,7 @@ impl Recorder {
     }
 
     fn totals(&self, elapsed: Duration) -> Totals {
-        let pace = match &self.condition {
+        let pace = match &self.sampling {
             None => self.budget.pace(),
             Some(_) => Pace { asked: 0, frequency: 0.0, burst_ns: 0.0, budget: 0.0, limit: Limit::Asked },
         };
@@ -556,7 +556,7 @@ impl Recorder {
             modules: self.spaces.modules,
             files: Arc::new(self.spaces.open),
             made: Arc::new(made),
-            condition: self.condition.map(|condition| (condition, self.tally)),
+            sampling: self.sampling.map(|sampling| (sampling, self.tally)),
         };
         (recording, self.journal)
     }

@@ -2,8 +2,8 @@
 #![forbid(unsafe_code)]
 
 use crate::budget::{BurstBudget, Pace};
-use crate::conditional::{Condition, Tally};
 use crate::cpus::CpuTotals;
+use crate::event_sampling::{EventSampling, Tally};
 use crate::file_proof::boot_id;
 use crate::processes::is_process;
 use crate::proof::Calls;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use topdown::SampledEvents;
 
-/// Two neighbouring samples of a burst, or three, each in a stack; or one that a condition's event has taken.
+/// Two neighbouring samples of a burst, or three, each in a stack; or one that an event has taken.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Burst {
     pub kind: usize,
@@ -30,7 +30,7 @@ pub(crate) struct Burst {
     #[serde(default)]
     pub at: u64,
     pub long: bool,
-    /// The thread's time for which it stands; of a condition the sampling event's counts.
+    /// The thread's time for which it stands; of events how many it stands for.
     pub weight_ns: u64,
     pub stacks: Vec<u32>,
     /// What was counted between each two; none where that is not proved.
@@ -61,7 +61,7 @@ pub struct Recording {
     pub(crate) made: Arc<BTreeMap<CodePlace, String>>,
     pub(crate) totals: Totals,
     /// Samples were taken only where this held: `events` are none, and a burst is one sample.
-    pub(crate) condition: Option<(Condition, Tally)>,
+    pub(crate) sampling: Option<(EventSampling, Tally)>,
 }
 
 /// What is told of it besides.
@@ -131,7 +131,7 @@ impl Recording {
         };
         let (bursts, stacks, modules) = (Vec::new(), Vec::new(), Vec::new());
         let (files, made) = (Arc::default(), Arc::default());
-        Recording { events, settings, bursts, stacks, modules, files, made, totals, condition: None }
+        Recording { events, settings, bursts, stacks, modules, files, made, totals, sampling: None }
     }
 
     /// Whether of any sample a caller is known. (A process is the outermost frame of its stacks, and calls nothing.)

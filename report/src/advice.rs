@@ -47,8 +47,10 @@ impl Finding {
         let sure = if self.sure { "" } else { "maybe " };
         let bound = format!("between {} and {}", percent(share.low), percent(share.high));
         let advice = if self.advice.is_empty() { String::new() } else { format!("; {}", self.advice) };
-        let first = self.locate.first();
-        let locate = first.map_or(String::new(), |event| format!("; where: `perf record -e {event}`"));
+        let locate = match self.locate.is_empty() {
+            true => String::new(),
+            false => format!("; where: `topdown record --locate {}`", self.node.trim_start_matches("tma_")),
+        };
         format!("{sure}{meaning} ({bound}; in {}){advice}{locate}", above.join(" > "))
     }
 }

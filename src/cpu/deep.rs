@@ -56,6 +56,10 @@ pub struct DeepEvent {
     pub fixed: bool,
     /// A bit for each general-purpose counter that counts it; 0: all do.
     pub counters: u32,
+    /// How many of it there are from one sample to the next, where it locates a node; else 0.
+    pub period: u64,
+    /// The CPU can sample the instruction itself.
+    pub is_precise: bool,
 }
 
 /// What a node is a share of.
@@ -104,6 +108,14 @@ impl DeepText {
                 Some((keyword, rest)) => all.line(keyword, rest.trim()).map_err(fault)?,
                 None if line.is_empty() => {}
                 None => return Err(fault(format!("'{line}' has nothing behind it"))),
+            }
+        }
+        for (node, name) in
+            all.nodes.iter().flat_map(|node| node.samples.iter().map(move |name| (node, name)))
+        {
+            if all.event(name).is_none_or(|event| event.period == 0) {
+                let what = format!("{name} locates {}, and is no event with a period", node.name);
+                return Err(Fault { line: 0, what });
             }
         }
         match all.models.is_empty() || all.version.is_empty() || all.nodes.is_empty() {
@@ -256,6 +268,8 @@ fn event(name: &str, config: &str, properties: &[&str]) -> Result<DeepEvent, Str
         match *property {
             "fixed" => event.fixed = true,
             "extra" => event.config1 = number(of()?)?,
+            "period" => event.period = number(of()?)?,
+            "precise" => event.is_precise = true,
             "counters" => {
                 for counter in of()?.split(',') {
                     let counter = small(counter)?;

@@ -48,6 +48,7 @@ fn names_of_deeper_trees_are_there_and_thresholds_nest() {
             values
                 .chain(text.figures.iter().map(|(_, value)| value))
                 .any(|value| value.names().contains(&&event.name[..]))
+                || text.nodes.iter().any(|node| node.samples.contains(&event.name))
         };
         assert!(text.events.iter().all(is_taken), "{}", text.version);
         for node in text.nodes.iter().filter(|node| node.above.is_some() && node.level > 1) {
@@ -66,15 +67,14 @@ fn names_of_deeper_trees_are_there_and_thresholds_nest() {
 
 #[test]
 fn a_fault_of_a_deeper_tree_has_its_line() {
-    const GOOD: &str = "tma 5.2, of today\ncpu GenuineIntel 6 0x8f\nevent A 0x1c2 counters 0,1 extra 0x7\nfigure f = A / 2\n\
-        node top = told, of slots, above 20\nnode top > part = f / A if A < 3 else f, of cycles estimated, above 5 alone, sample B C\n";
+    const GOOD: &str = "tma 5.2, of today\ncpu GenuineIntel 6 0x8f\nevent A 0x1c2 counters 0,1 extra 0x7 period 1009 precise\nfigure f = A / 2\n\
+        node top = told, of slots, above 20\nnode top > part = f / A if A < 3 else f, of cycles estimated, above 5 alone, sample A\n";
     let text = DeepText::read(GOOD).unwrap();
     let part = text.node_of("part").unwrap();
     assert_eq!((part.level, part.unit, part.is_alone, part.above), (2, DeepUnit::Cycles, true, Some(0.05)));
-    assert_eq!(
-        (&part.samples[..], text.events[0].counters, text.events[0].config1),
-        (&["B".to_string(), "C".into()][..], 3, 7)
-    );
+    let event = &text.events[0];
+    assert_eq!((&part.samples[..], event.counters, event.config1), (&["A".to_string()][..], 3, 7));
+    assert_eq!((event.period, event.is_precise), (1009, true));
     for (line, what) in [
         ("event A 0x2c2", "is there already"),
         ("event B 0x2c2 counters 99", "no core has a counter 99"),
@@ -97,6 +97,8 @@ fn a_fault_of_a_deeper_tree_has_its_line() {
         assert!(fault.what.contains(what) && fault.line == 7, "{line}: {fault:?}");
     }
     assert_eq!(DeepText::read("tma 1\n").unwrap_err().line, 0);
+    let unlocated = DeepText::read(&format!("{GOOD}event B 0x2c2\nnode top > b = A, of slots, sample B\n"));
+    assert!(unlocated.unwrap_err().what.starts_with("B locates b, and is no event with a period"));
 }
 
 #[test]

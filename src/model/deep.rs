@@ -9,7 +9,7 @@ mod value;
 
 use super::metrics::{Metric, TD_NODE_NONE};
 use super::{Counting, Model, PlacedRow, Variant, at, fingerprint, place};
-use crate::cpu::deep::{DeepBottleneck, DeepText};
+use crate::cpu::deep::{DeepBottleneck, DeepEvent, DeepText};
 use crate::sys::cpu::{self, Identity};
 use crate::sys::late::LateRef;
 pub use bottleneck::{Bottleneck, Bounded};
@@ -31,6 +31,22 @@ pub struct DeepTree {
     groups: Vec<DeepGroup>,
     nodes: Vec<DeepNodeInfo>,
     bottlenecks: Vec<DeepBottleneck>,
+    locating: Vec<LocatingEvent>,
+}
+
+/// An event that locates nodes if it is sampled.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LocatingEvent {
+    /// Its maker's name.
+    pub name: String,
+    /// Of perf_event_attr, of the PMU whose cores have the tree.
+    pub config: u64,
+    /// The same.
+    pub config1: u64,
+    /// The CPU can sample the instruction itself (PEBS), and not one after it.
+    pub is_precise: bool,
+    /// The published number of such events from one sample to the next.
+    pub period: u64,
 }
 
 /// A group of events, and what it tells.
@@ -113,11 +129,17 @@ fn find(cpu: &Identity) -> Option<&'static DeepTree> {
     load(place, &text)
 }
 
+/// The tree of a text by its name in cpus/deep ("spr"), whichever CPU runs this.
+#[must_use]
+pub fn deep_tree_of(text: &str) -> Option<&'static DeepTree> {
+    let place = TEXTS.iter().position(|(own, _)| *own == text)?;
+    load(place, &read(place)?)
+}
+
 /// Makes the rows of the tree to which one of this name belongs.
 pub(super) fn load_of(name: &str) -> Option<()> {
-    let (table, _) = name.split_once(", ")?;
-    let place = TEXTS.iter().position(|(own, _)| *own == table)?;
-    load(place, &read(place)?).map(|_| ())
+    let (text, _) = name.split_once(", ")?;
+    deep_tree_of(text).map(|_| ())
 }
 
 fn read(place: usize) -> Option<DeepText> {
@@ -171,7 +193,15 @@ fn make(name: &str, text: &DeepText, own: &'static Model, facts: &DeepFacts) -> 
         groups.push(DeepGroup { number: k as u32 + 1, level, nodes, row: place as u32 });
     }
     let bottlenecks = text.bottlenecks.clone();
-    Some(DeepTree { version: text.version.clone(), groups, nodes: plan.nodes, bottlenecks })
+    let locating = text.events.iter().filter(|event| event.period > 0).map(LocatingEvent::of).collect();
+    Some(DeepTree { version: text.version.clone(), groups, nodes: plan.nodes, bottlenecks, locating })
+}
+
+impl LocatingEvent {
+    fn of(event: &DeepEvent) -> LocatingEvent {
+        let DeepEvent { name, config, config1, is_precise, period, .. } = event.clone();
+        LocatingEvent { name, config, config1, is_precise, period }
+    }
 }
 
 impl DeepTree {
@@ -221,9 +251,18 @@ impl DeepTree {
     }
 
     /// Events that locate the node if they are sampled.
+    pub fn samples(&self, id: u32) -> impl Iterator<Item = &LocatingEvent> {
+        let names = self.node(id).map_or(&[][..], |node| &node.samples);
+        names.iter().filter_map(|name| self.locating.iter().find(|event| event.name == *name))
+    }
+
+    /// The nearest node from this one upwards that an event locates; TD_NODE_NONE: there is none.
     #[must_use]
-    pub fn samples(&self, id: u32) -> &[String] {
-        self.node(id).map_or(&[], |node| &node.samples)
+    pub fn located(&self, id: u32) -> u32 {
+        match self.samples(id).next() {
+            None if id != TD_NODE_NONE => self.located(self.parent(id)),
+            _ => id,
+        }
     }
 
     /// Whether this, a node or a part, cannot be counted here.

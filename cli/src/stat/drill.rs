@@ -323,6 +323,6 @@ fn finding(tree: &DeepTree, leaf: &Node, nodes: &[Node]) -> Option<Finding> {
         above,
         meaning: topdown_report::meaning(&kind, leaf.value),
         advice: topdown_report::advice(name).unwrap_or_default().into(),
-        locate: tree.samples(leaf.id).iter().map(|event| event.to_lowercase()).collect(),
+        locate: tree.samples(tree.located(leaf.id)).map(|event| event.name.to_lowercase()).collect(),
     })
 }

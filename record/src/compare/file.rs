@@ -16,6 +16,7 @@ struct FileFormat {
     format: Option<serde_json::Value>,
     #[serde(rename = "where")]
     condition: Option<serde_json::Value>,
+    locate: Option<serde_json::Value>,
 }
 
 /// What is compared of a file.
@@ -140,6 +141,9 @@ impl RecordedFile {
                 return Err(failed(
                     "of stretches in which a condition held (--where), which are not compared".into(),
                 ));
+            }
+            Some(FORMAT) if claim.locate.is_some() => {
+                return Err(failed("of samples of an event (--locate), which are not compared".into()));
             }
             Some(FORMAT) => {}
             Some(other) if other.starts_with("topdown-record-") => {

@@ -1,17 +1,20 @@
-//! Samples only where a condition holds, by auto counter reload: the ratio of two events, over stretches that one of them measures.
+//! Samples of an event: of one that locates a node of the tree, or only where a condition holds, by auto counter reload: the ratio of two
+//! events, over stretches that one of them measures.
 
+mod node;
 mod owners;
 mod resolved;
 mod sampler;
 mod selftest;
 mod written;
 
-pub(crate) use sampler::{ConditionalSampler, Tally};
+pub(crate) use sampler::{EventSampler, Tally};
 
 use crate::budget::max_sample_rate;
 use crate::cpus::of_this_cpu;
+use crate::held::SamplesOf;
 use crate::sampler::SampledTarget;
-use resolved::{ConditionEvents, MachineFacts, PmuCondition};
+use resolved::{MachineFacts, PmuSampling, SamplingRule};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -23,17 +26,17 @@ fn cpus_of(pmu: &str, sysfs: &Sysfs) -> Option<Vec<u32>> {
     sysfs.cpus_with(sysfs.pmu(pmu)?.kind()?).map(|cpus| numbers::listed(&cpus))
 }
 
-/// What is to hold where samples are taken: a ratio of two events.
+/// What is sampled: an event, wherever it happens, or only where a ratio of two of them is above or below a limit.
 #[derive(Clone, Debug)]
-pub struct Condition(ConditionEvents);
+pub struct EventSampling(SamplingRule);
 
-impl Condition {
-    /// As it was written: `ipc<0.5`, `cache-misses/instructions>0.01`, or `instructions/period=20000/,cycles/ratio-to-prev=0.5/`.
+impl EventSampling {
+    /// Where a condition holds, as it was written: `ipc<0.5`, `cache-misses/instructions>0.01`, or `instructions/period=20000/,cycles/ratio-to-prev=0.5/`.
     /// `period`: what the event that samples counts in a stretch. It has been tried on this machine.
     ///
     /// # Errors
     /// What is wrong with it, what the machine has not, or what was seen when it was tried, and what to do.
-    pub fn new(text: &str, period: Option<u64>) -> Result<Condition, String> {
+    pub fn where_holds(text: &str, period: Option<u64>) -> Result<EventSampling, String> {
         let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         let machine = MachineFacts {
             sysfs: &Sysfs::real(),
@@ -41,22 +44,49 @@ impl Condition {
             cpu: &cpu::identify().to_string(),
             max_sample_rate: max_sample_rate(),
         };
-        let resolved = ConditionEvents::of(text, period, &machine)?;
+        let resolved = SamplingRule::of(text, period, &machine)?;
         selftest::tried(&resolved)?;
-        Ok(Condition(resolved))
+        Ok(EventSampling(resolved))
+    }
+
+    /// What locates a node of this CPU's tree: `dram_bound`, or `dram_bound=EVENT` where several events do. `period`: how many events from
+    /// one sample to the next, if not as many as is published. It has been tried on this machine.
+    ///
+    /// # Errors
+    /// There is no such node or event here, or what was refused.
+    pub fn locating(text: &str, period: Option<u64>) -> Result<EventSampling, String> {
+        let mut rule = node::located(text, period, &Sysfs::real())?;
+        selftest::opened(&mut rule)?;
+        Ok(EventSampling(rule))
     }
 
     /// One of no PMU, which no machine need have.
     #[cfg(test)]
-    pub(crate) fn made_up() -> Condition {
+    pub(crate) fn made_up() -> EventSampling {
         let periods = written::Periods { sampled: 2_000_000, other: 1_000_000 };
-        let (text, event) = ("ipc < 0.5".into(), "cycles".into());
-        Condition(ConditionEvents { text, event, periods, pmus: Vec::new(), without: Vec::new() })
+        let of = SamplesOf::Condition { condition: "ipc < 0.5".into() };
+        EventSampling(SamplingRule {
+            of,
+            event: "cycles".into(),
+            periods,
+            pmus: Vec::new(),
+            without: Vec::new(),
+        })
     }
 
-    /// What the samples are of: in words, the event that samples, and what it counts from one to the next.
-    pub(crate) fn described(&self) -> (&str, &str, u64) {
-        (&self.0.text, &self.0.event, self.0.periods.sampled)
+    /// What the samples are of.
+    pub(crate) fn of(&self) -> &SamplesOf {
+        &self.0.of
+    }
+
+    /// The event that samples.
+    pub(crate) fn event(&self) -> &str {
+        &self.0.event
+    }
+
+    /// How many of these there are from one sample to the next.
+    pub(crate) fn period(&self) -> u64 {
+        self.0.periods.sampled
     }
 
     /// PMUs that are sampled, by name.
@@ -64,7 +94,7 @@ impl Condition {
         self.0.pmus.iter().map(|pmu| pmu.name).collect()
     }
 
-    /// PMUs of cores that are not, since they have no auto counter reload, or the condition names another.
+    /// PMUs of cores that are not, since they have no auto counter reload or no such event, or the condition names another.
     pub(crate) fn without(&self) -> &[&'static str] {
         &self.0.without
     }
@@ -73,18 +103,18 @@ impl Condition {
     ///
     /// # Errors
     /// The kernel's; ESRCH: the thread has ended.
-    pub(crate) fn of_thread(&self, pid: i32, tid: i32) -> io::Result<Vec<ConditionalSampler>> {
+    pub(crate) fn of_thread(&self, pid: i32, tid: i32) -> io::Result<Vec<EventSampler>> {
         let counted = SampledTarget::Thread { pid, tid };
         let pmus = self.0.pmus.iter().enumerate();
-        pmus.map(|(kind, pmu)| ConditionalSampler::open(pmu, kind, self.0.periods, counted)).collect()
+        pmus.map(|(kind, pmu)| EventSampler::open(pmu, kind, self.0.periods, counted)).collect()
     }
 
     /// Samplers of a CPU; none: it is of a kind of which the condition tells nothing.
     ///
     /// # Errors
     /// The kernel's.
-    pub(crate) fn of_cpu(&self, counted: SampledTarget) -> io::Result<Vec<ConditionalSampler>> {
-        let open = |pmu: &PmuCondition, kind| ConditionalSampler::open(pmu, kind, self.0.periods, counted);
+    pub(crate) fn of_cpu(&self, counted: SampledTarget) -> io::Result<Vec<EventSampler>> {
+        let open = |pmu: &PmuSampling, kind| EventSampler::open(pmu, kind, self.0.periods, counted);
         match of_this_cpu(&self.0.pmus, open) {
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(Vec::new()),
             opened => opened,
@@ -94,19 +124,26 @@ impl Condition {
     /// On these CPUs alone, if it is of any: what is on others is not missed.
     ///
     /// # Errors
-    /// None of them is of a kind whose counters are reloaded.
-    pub fn only_on(mut self, cpus: &BTreeSet<u32>) -> Result<Condition, String> {
+    /// None of them is of a kind that is sampled.
+    pub fn only_on(mut self, cpus: &BTreeSet<u32>) -> Result<EventSampling, String> {
         let sysfs = Sysfs::real();
         let has = |pmu: &str| cpus_of(pmu, &sysfs).is_none_or(|of| cpus.iter().any(|cpu| of.contains(cpu)));
         if !self.0.pmus.iter().any(|pmu| has(pmu.name)) {
-            let kind = |pmu: &PmuCondition| {
+            let kind = |pmu: &PmuSampling| {
                 format!("{} (CPUs {})", pmu.name, pmu.cpus.as_deref().unwrap_or_default())
             };
             let kinds: Vec<String> = self.0.pmus.iter().map(kind).collect();
-            return Err(format!(
-                "--where: none of these CPUs is of {}, and counters of others are not reloaded",
-                kinds.join(" or ")
-            ));
+            let kinds = kinds.join(" or ");
+            return Err(match self.of() {
+                SamplesOf::Condition { .. } => {
+                    format!(
+                        "--where: none of these CPUs is of {kinds}, and counters of others are not reloaded"
+                    )
+                }
+                SamplesOf::Node { node, .. } => {
+                    format!("--locate {node}: none of these CPUs is of {kinds}, whose tree has it")
+                }
+            });
         }
         self.0.without.retain(|pmu| has(pmu));
         Ok(self)

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::written::{ConditionText, EventText, Periods};
+use crate::held::SamplesOf;
 use perf_event_open_sys::bindings::perf_event_attr;
 use topdown_seam::attr::{self, Word};
 use topdown_seam::sysfs::{Sysfs, SysfsPmu};
@@ -42,32 +43,40 @@ pub(super) struct Config {
     pub config1: u64,
 }
 
-/// The condition on one PMU.
+/// What samples on one PMU.
 #[derive(Clone, Debug)]
-pub(crate) struct PmuCondition {
+pub(crate) struct PmuSampling {
     pub name: &'static str,
     /// `perf_event_attr.type`.
     pub kind: u32,
     /// CPUs that have it, if not all do.
     pub cpus: Option<String>,
     pub(super) sampled: Config,
-    pub(super) other: Config,
-    /// Instructions: what the test of the PMU counts.
-    pub(super) instructions: Config,
-    /// What makes an event the one that the other reloads, and one that is reloaded by either.
-    pub(super) masks: [u64; 2],
+    /// `perf_event_attr.precise_ip`.
+    pub(super) precise_ip: u64,
+    /// What makes it a condition; none: each overflow is a sample.
+    pub(super) reload: Option<Reload>,
 }
 
-/// What is to hold where samples are taken, on this machine.
+/// An event beside the one that samples: each overflow of one reloads the other's counter.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reload {
+    pub other: Config,
+    /// Instructions: what the test of the PMU counts.
+    pub instructions: Config,
+    /// What makes an event the one that the other reloads, and one that is reloaded by either.
+    pub masks: [u64; 2],
+}
+
+/// What is sampled, on this machine.
 #[derive(Clone, Debug)]
-pub(crate) struct ConditionEvents {
-    /// In a heading.
-    pub text: String,
+pub(crate) struct SamplingRule {
+    pub of: SamplesOf,
     /// The event that samples, as users call it.
     pub event: String,
     pub periods: Periods,
-    pub pmus: Vec<PmuCondition>,
-    /// PMUs of cores that have no auto counter reload.
+    pub pmus: Vec<PmuSampling>,
+    /// PMUs of cores that are not sampled.
     pub without: Vec<&'static str>,
 }
 
@@ -81,7 +90,7 @@ pub(super) struct MachineFacts<'a> {
     pub max_sample_rate: Option<f64>,
 }
 
-fn core_pmus(sysfs: &Sysfs) -> Vec<(&'static str, SysfsPmu)> {
+pub(super) fn core_pmus(sysfs: &Sysfs) -> Vec<(&'static str, SysfsPmu)> {
     let pmu = |name: &&'static str| sysfs.pmu(name).filter(|pmu| pmu.name() == *name).map(|pmu| (*name, pmu));
     CORES.iter().filter_map(pmu).collect()
 }
@@ -151,7 +160,7 @@ fn on_pmu(
     pmu: &SysfsPmu,
     sysfs: &Sysfs,
     written: &ConditionText,
-) -> Result<PmuCondition, String> {
+) -> Result<PmuSampling, String> {
     let kind = pmu.kind().ok_or_else(|| format!("{name} has no type in sysfs"))?;
     let mask = |bits: u64| -> Result<u64, String> {
         let mut attr = attr::new(kind);
@@ -171,7 +180,8 @@ fn on_pmu(
     // interrupt of its own: so the first alone samples, where it comes first)
     let masks = [mask(0b10)?, mask(0b11)?];
     let instructions = of(&instructions)?;
-    Ok(PmuCondition { name, kind, cpus: sysfs.cpus_with(kind), sampled, other, instructions, masks })
+    let reload = Some(Reload { other, instructions, masks });
+    Ok(PmuSampling { name, kind, cpus: sysfs.cpus_with(kind), sampled, precise_ip: 0, reload })
 }
 
 /// The shortest period of an event that has no more samples than half of what the kernel permits; 0: it is not known how often the
@@ -185,7 +195,7 @@ fn least_period(event: &str, machine: &MachineFacts) -> u64 {
     }
 }
 
-impl ConditionEvents {
+impl SamplingRule {
     /// Of a text. `period`: of the event that samples, if it was given beside it.
     ///
     /// # Errors
@@ -194,7 +204,7 @@ impl ConditionEvents {
         text: &str,
         period: Option<u64>,
         machine: &MachineFacts,
-    ) -> Result<ConditionEvents, String> {
+    ) -> Result<SamplingRule, String> {
         let all = core_pmus(machine.sysfs);
         // (what is wrong with a text is wrong on each machine)
         let is_pmu = |name: &str| CORES.contains(&name) || machine.sysfs.pmu(name).is_some();
@@ -231,11 +241,12 @@ impl ConditionEvents {
             )));
         }
         let pmus = chosen.into_iter().map(|(name, pmu)| on_pmu(name, pmu, machine.sysfs, &written));
-        let pmus = pmus.collect::<Result<Vec<PmuCondition>, String>>().map_err(wrong)?;
+        let pmus = pmus.collect::<Result<Vec<PmuSampling>, String>>().map_err(wrong)?;
         let left_out =
             with.iter().map(|(name, _)| *name).filter(|name| pmus.iter().all(|pmu| pmu.name != *name));
         let without = without.into_iter().chain(left_out).collect();
-        Ok(ConditionEvents { text: written.text, event: written.sampled.terms, periods, pmus, without })
+        let of = SamplesOf::Condition { condition: written.text };
+        Ok(SamplingRule { of, event: written.sampled.terms, periods, pmus, without })
     }
 }
 

@@ -1,14 +1,14 @@
-//! The group of a condition on one thread, or on one CPU: two counters that reload each other, of which one samples, and a third that
-//! counts all that the first does.
+//! An event that samples on one thread, or on one CPU. By itself each overflow is a sample.
 //!
-//! A stretch begins where the last one ended. It ends when either of the two has counted its period, and is a sample if the one that
+//! Of a condition it is a group: two counters that reload each other, of which one samples, and a third that counts all that the first
+//! does. A stretch begins where the last one ended. It ends when either of the two has counted its period, and is a sample if the one that
 //! samples was first. What these two count in all is garbage, since nobody sees that they are reloaded.
 //!
-//! On a CPU a fourth event, of software, has a sample at each switch from one thread to another.
+//! On a CPU a fourth event of that group, of software, has a sample at each switch from one thread to another.
 #![forbid(unsafe_code)]
 
 use super::owners::StretchOwners;
-use super::resolved::{Config, PmuCondition, attr_of};
+use super::resolved::{Config, PmuSampling, Reload, attr_of};
 use super::written::Periods;
 use crate::event::{CLOCK, EventTimes, TaskEvent};
 use crate::records::{CallGraph, RawSample, SamplerRecord, sampled, without_callers};
@@ -63,6 +63,14 @@ impl Tally {
 /// Whose samples are.
 #[derive(Debug)]
 enum Owner {
+    /// Whose the instruction is that was sampled.
+    Its {
+        /// None: any process's on a CPU, but what the recorder does.
+        pid: Option<i32>,
+        recorder: i32,
+        /// Samples of the recorder.
+        by_recorder: u64,
+    },
     Thread {
         pid: i32,
         /// It was descheduled since the last sample.
@@ -77,32 +85,42 @@ enum Owner {
 }
 
 impl Owner {
-    fn of(counted: SampledTarget, period: u64) -> Owner {
+    fn of(counted: SampledTarget, period: u64, is_condition: bool) -> Owner {
         match counted {
-            SampledTarget::Thread { pid, .. } => Owner::Thread { pid, descheduled: false },
-            SampledTarget::Cpu { recorder, beside, .. } => {
+            SampledTarget::Thread { pid, .. } if is_condition => Owner::Thread { pid, descheduled: false },
+            SampledTarget::Cpu { recorder, beside, .. } if is_condition => {
                 Owner::Cpu { owners: StretchOwners::new(period, recorder), recorder, beside }
             }
+            SampledTarget::Thread { pid, .. } => Owner::Its { pid: Some(pid), recorder: 0, by_recorder: 0 },
+            SampledTarget::Cpu { recorder, .. } => Owner::Its { pid: None, recorder, by_recorder: 0 },
         }
     }
 }
 
 /// An open group.
 #[derive(Debug)]
-pub(crate) struct ConditionalSampler {
+pub(crate) struct EventSampler {
     /// Place among the condition's PMUs.
     pub kind: usize,
     ring: RecordRing,
     sampled: TaskEvent,
-    _other: TaskEvent,
-    all: TaskEvent,
+    /// Of a condition.
+    reload: Option<ReloadGroup>,
     _switches: Option<TaskEvent>,
     owner: Owner,
+    period: u64,
     tally: Tally,
     record: Vec<u64>,
 }
 
-fn attr(pmu: &PmuCondition, event: Config, mask: u64) -> perf_event_attr {
+/// The events of a condition beside the one that samples.
+#[derive(Debug)]
+struct ReloadGroup {
+    _other: TaskEvent,
+    all: TaskEvent,
+}
+
+fn attr(pmu: &PmuSampling, event: Config, mask: u64) -> perf_event_attr {
     let mut attr = attr_of(pmu.kind, event, mask);
     attr.set_exclude_kernel(1);
     attr.set_exclude_hv(1);
@@ -131,51 +149,66 @@ fn each_switch() -> perf_event_attr {
     attr
 }
 
-impl ConditionalSampler {
+impl ReloadGroup {
+    fn open(
+        pmu: &PmuSampling,
+        reload: &Reload,
+        periods: Periods,
+        (tid, cpu): (i32, i32),
+        sampled: &TaskEvent,
+    ) -> io::Result<ReloadGroup> {
+        let mut second = attr(pmu, reload.other, reload.masks[1]);
+        second.__bindgen_anon_1.sample_period = periods.other;
+        let other = TaskEvent::open(second, tid, cpu, Some(sampled))?;
+        let mut third = attr(pmu, pmu.sampled, 0);
+        third.read_format = group_read::TIMES;
+        Ok(ReloadGroup { _other: other, all: TaskEvent::open(third, tid, cpu, Some(sampled))? })
+    }
+}
+
+impl EventSampler {
     /// On a thread or CPU, with other events than the condition's for a test.
     ///
     /// # Errors
     /// The kernel's; ESRCH: the thread has ended; ENOENT: the CPU is of another kind.
     pub fn open(
-        pmu: &PmuCondition,
+        pmu: &PmuSampling,
         kind: usize,
         periods: Periods,
         counted: SampledTarget,
-    ) -> io::Result<ConditionalSampler> {
+    ) -> io::Result<EventSampler> {
         let (tid, cpu) = counted.target();
+        let is_condition = pmu.reload.is_some();
         // (the order is what bits of masks mean; what has no mask comes last)
-        let mut first = attr(pmu, pmu.sampled, pmu.masks[0]);
+        let mut first = attr(pmu, pmu.sampled, pmu.reload.map_or(0, |reload| reload.masks[0]));
         first.__bindgen_anon_1.sample_period = periods.sampled;
         CallGraph::FramePointers.set(&mut first);
         first.read_format = group_read::GROUP;
         first.set_disabled(1);
-        first.set_context_switch(counted.process().is_some().into());
+        first.set_precise_ip(pmu.precise_ip);
+        first.set_context_switch((is_condition && counted.process().is_some()).into());
         let sampled = TaskEvent::open(first, tid, cpu, None)?;
-        let mut second = attr(pmu, pmu.other, pmu.masks[1]);
-        second.__bindgen_anon_1.sample_period = periods.other;
-        let other = TaskEvent::open(second, tid, cpu, Some(&sampled))?;
-        let mut third = attr(pmu, pmu.sampled, 0);
-        third.read_format = group_read::TIMES;
-        let all = TaskEvent::open(third, tid, cpu, Some(&sampled))?;
+        let reload = pmu.reload.map(|reload| ReloadGroup::open(pmu, &reload, periods, (tid, cpu), &sampled));
+        let reload = reload.transpose()?;
         let ring = ring(&sampled, counted)?;
         let switches = match counted {
-            SampledTarget::Thread { .. } => None,
-            SampledTarget::Cpu { .. } => {
+            SampledTarget::Cpu { .. } if is_condition => {
                 let switches = TaskEvent::open(each_switch(), tid, cpu, Some(&sampled))?;
                 switches.set_output(&sampled)?;
                 Some(switches)
             }
+            _ => None,
         };
         sampled.enable()?;
         let tally = Tally { threads: 1, ..Tally::default() };
-        Ok(ConditionalSampler {
+        Ok(EventSampler {
             kind,
             ring,
             sampled,
-            _other: other,
-            all,
+            reload,
             _switches: switches,
-            owner: Owner::of(counted, periods.sampled),
+            owner: Owner::of(counted, periods.sampled, is_condition),
+            period: periods.sampled,
             tally,
             record: Vec::new(),
         })
@@ -204,6 +237,12 @@ impl ConditionalSampler {
         }
         let sampled = sampled(record, CallGraph::FramePointers);
         match (sampled, &mut self.owner) {
+            (SamplerRecord::Sample(sample), Owner::Its { pid, recorder, by_recorder }) => {
+                let is_recorders = pid.is_none() && sample.tid == *recorder;
+                *by_recorder += u64::from(is_recorders);
+                let pid = pid.unwrap_or(sample.pid);
+                (!is_recorders && !sample.is_idle()).then_some(RawSample { pid, ..sample })
+            }
             (SamplerRecord::Sample(sample), Owner::Thread { pid, descheduled }) => {
                 let parted = std::mem::take(descheduled);
                 tally.parted += u64::from(parted);
@@ -240,11 +279,21 @@ impl ConditionalSampler {
         // (one that has ended has nothing to stop)
         let _ = self.sampled.disable();
         let samples = self.drain();
-        let mut all = self.all.times().unwrap_or_default();
-        if let Owner::Cpu { owners, beside, .. } = &self.owner {
-            // (where it can run nowhere else it runs here now)
-            let now = if *beside { 0 } else { owners.since_the_last(all.count) };
-            all.count = all.count.saturating_sub(owners.by_recorder() + now);
+        let all = match &self.reload {
+            Some(reload) => reload.all.times(),
+            None => self.sampled.times_of_group(),
+        };
+        let mut all = all.unwrap_or_default();
+        match &self.owner {
+            Owner::Cpu { owners, beside, .. } => {
+                // (where it can run nowhere else it runs here now)
+                let now = if *beside { 0 } else { owners.since_the_last(all.count) };
+                all.count = all.count.saturating_sub(owners.by_recorder() + now);
+            }
+            Owner::Its { by_recorder, .. } => {
+                all.count = all.count.saturating_sub(by_recorder * self.period);
+            }
+            Owner::Thread { .. } => {}
         }
         self.tally.all = all;
         (samples, self.tally)

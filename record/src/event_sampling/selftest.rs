@@ -1,12 +1,13 @@
-//! Whether the condition is one: the kernel ignores masks of which it knows nothing, and samples everywhere.
+//! Whether what is to be sampled can be, and whether a condition is one: the kernel ignores masks of which it knows nothing, and samples everywhere.
 //!
 //! Instructions are compared with instructions, on this thread: there are never more than twice as many as there are, and always
 //! more than half as many.
 #![forbid(unsafe_code)]
 
-use super::resolved::{ConditionEvents, PmuCondition};
-use super::sampler::{ConditionalSampler, Tally};
+use super::resolved::{PmuSampling, Reload, SamplingRule};
+use super::sampler::{EventSampler, Tally};
 use super::written::Periods;
+use crate::held::SamplesOf;
 use crate::sampler::SampledTarget;
 use std::hint::black_box;
 use std::io;
@@ -16,8 +17,10 @@ use topdown_seam::thread;
 const STRETCH: u64 = 100_000;
 const STRETCHES: u64 = 4;
 
-fn refused(pmu: &PmuCondition, error: &io::Error) -> String {
+fn refused(pmu: &PmuSampling, error: &io::Error) -> String {
     let why = match error.raw_os_error() {
+        Some(libc::ENXIO) => ": its extra register cannot be written here: a hypervisor hides it",
+        Some(libc::EINVAL) if pmu.reload.is_none() => ": the kernel, or a hypervisor, does not have it",
         Some(libc::EINVAL) => {
             ": the kernel takes no such group. One of its events cannot be reloaded (metric events and slots cannot), or the counters \
              have no room for three events"
@@ -28,20 +31,23 @@ fn refused(pmu: &PmuCondition, error: &io::Error) -> String {
         }
         _ => "",
     };
-    format!("perf_event_open of the condition on {}: {error}{why}", pmu.name)
+    let what = if pmu.reload.is_some() { "condition" } else { "event" };
+    format!("perf_event_open of the {what} on {}: {error}{why}", pmu.name)
 }
 
 /// On this thread.
-fn tally(pmu: &PmuCondition, periods: Periods) -> io::Result<Tally> {
-    let sampler = ConditionalSampler::open(pmu, 0, periods, SampledTarget::Thread { pid: 0, tid: 0 })?;
+fn tally(pmu: &PmuSampling, periods: Periods) -> io::Result<Tally> {
+    let sampler = EventSampler::open(pmu, 0, periods, SampledTarget::Thread { pid: 0, tid: 0 })?;
     (0..STRETCH * STRETCHES).for_each(|n| _ = black_box(n)); // (an instruction each, at least)
     let (_, tally) = sampler.end();
     Ok(tally)
 }
 
-fn on_this_thread(pmu: &PmuCondition, resolved: &ConditionEvents) -> Result<(), String> {
+fn on_this_thread(pmu: &PmuSampling, resolved: &SamplingRule) -> Result<(), String> {
     tally(pmu, resolved.periods).map_err(|error| refused(pmu, &error))?;
-    let instructions = PmuCondition { sampled: pmu.instructions, other: pmu.instructions, ..pmu.clone() };
+    let Some(reload) = pmu.reload else { return Ok(()) };
+    let reload = Reload { other: reload.instructions, ..reload };
+    let instructions = PmuSampling { sampled: reload.instructions, reload: Some(reload), ..pmu.clone() };
     let seen = |other| {
         tally(&instructions, Periods { sampled: STRETCH, other }).map_err(|error| refused(pmu, &error))
     };
@@ -65,19 +71,58 @@ fn on_this_thread(pmu: &PmuCondition, resolved: &ConditionEvents) -> Result<(), 
     ))
 }
 
+/// On a CPU of the PMU.
+fn on_its_cpus(
+    option: &str,
+    pmu: &PmuSampling,
+    tried: impl FnOnce() -> Result<(), String> + Send,
+) -> Result<(), String> {
+    let cpus = pmu.cpus.as_deref();
+    thread::on_cpus(cpus, tried).unwrap_or_else(|| {
+        Err(format!(
+            "{option} is to be tried on a CPU of {} ({}), and this process may run on none, or start no thread",
+            pmu.name,
+            cpus.unwrap_or_default()
+        ))
+    })
+}
+
+/// The CPU samples the instruction itself from this `precise_ip` on.
+const ITSELF: u64 = 2;
+
+/// Opens an event that samples by itself on this thread, as precisely as the CPU can.
+///
+/// # Errors
+/// What was refused.
+pub(super) fn opened(rule: &mut SamplingRule) -> Result<(), String> {
+    let periods = rule.periods;
+    for pmu in &mut rule.pmus {
+        let own = pmu.clone();
+        let mut precise_ip = 0;
+        on_its_cpus("--locate", &own, || {
+            let target = SampledTarget::Thread { pid: 0, tid: 0 };
+            let open = |precise_ip| {
+                EventSampler::open(&PmuSampling { precise_ip, ..own.clone() }, 0, periods, target)
+                    .map(|_| precise_ip)
+            };
+            // (less than is asked for is an error of its own; what is wrong else is wrong at 0, too)
+            let levels = (0..=own.precise_ip).rev();
+            let opened = levels.map(open).reduce(|best, next| best.or(next));
+            precise_ip = opened.expect("0 is a level").map_err(|error| refused(&own, &error))?;
+            Ok(())
+        })?;
+        pmu.precise_ip = precise_ip;
+    }
+    if let SamplesOf::Node { precise, .. } = &mut rule.of {
+        *precise = rule.pmus.iter().all(|pmu| pmu.precise_ip >= ITSELF);
+    }
+    Ok(())
+}
+
 /// Tries the condition's PMUs.
 ///
 /// # Errors
 /// What was refused, or seen to be wrong.
-pub(super) fn tried(resolved: &ConditionEvents) -> Result<(), String> {
-    resolved.pmus.iter().try_for_each(|pmu| {
-        let cpus = pmu.cpus.as_deref();
-        thread::on_cpus(cpus, || on_this_thread(pmu, resolved)).unwrap_or_else(|| {
-            Err(format!(
-                "--where is to be tried on a CPU of {} ({}), and this process may run on none, or start no thread",
-                pmu.name,
-                cpus.unwrap_or_default()
-            ))
-        })
-    })
+pub(super) fn tried(resolved: &SamplingRule) -> Result<(), String> {
+    resolved.pmus.iter().try_for_each(|pmu| on_its_cpus("--where", pmu, || on_this_thread(pmu, resolved)))
 }

@@ -1,7 +1,7 @@
 //! Bursts to functions.
 
 use super::*;
-use crate::conditional::{Condition, Tally};
+use crate::event_sampling::{EventSampling, Tally};
 use crate::proof::Calls;
 use crate::settings::Settings;
 use crate::spaces::Module;
@@ -31,7 +31,7 @@ fn recording(file: &str, offsets: &[u64], caller: u64) -> Recording {
         files: std::sync::Arc::default(),
         made: std::sync::Arc::default(),
         totals: Recording::none(Vec::new(), settings).totals,
-        condition: None,
+        sampling: None,
     }
 }
 
@@ -73,10 +73,10 @@ fn what_was_not_sampled_may_be_any_functions() {
     let with = outer(&recording);
     recording.totals.unseen.ns = 0;
     assert!((with - (outer(&recording) * 0.75 + 0.25)).abs() < 1e-9, "{with}");
-    // (of a condition weights are no time)
+    // (of events weights are no time)
     let without = outer(&recording);
     recording.totals.unseen.ns = 100_000_000;
-    recording.condition = Some((Condition::made_up(), Tally::default()));
+    recording.sampling = Some((EventSampling::made_up(), Tally::default()));
     assert!((outer(&recording) - without).abs() < 1e-9, "{without}");
 }
 

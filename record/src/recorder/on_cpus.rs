@@ -2,10 +2,10 @@
 #![forbid(unsafe_code)]
 
 use super::{Recorder, ThreadCounters, sideband_refusal};
-use crate::conditional::Condition;
 use crate::cpu_clock::CpuClock;
 use crate::cpus::{RecordedCpus, of_this_cpu};
 use crate::event::{now, own_cpu_time};
+use crate::event_sampling::EventSampling;
 use crate::sampler::Sampler;
 use crate::settings::Settings;
 use crate::whom::{RecordedProcesses, online, processes};
@@ -40,17 +40,20 @@ impl Recorder {
         Recorder::on_cpus(events, None, cpus, settings)
     }
 
-    /// The same where a condition holds.
+    /// The same, of samples of an event.
     ///
     /// # Errors
     /// The kernel's, and what was refused.
-    pub fn where_holds_on_cpus(condition: Condition, cpus: Option<BTreeSet<u32>>) -> Result<Recorder, Error> {
-        Recorder::on_cpus(Vec::new(), Some(condition), cpus, Settings::default())
+    pub fn of_events_on_cpus(
+        sampling: EventSampling,
+        cpus: Option<BTreeSet<u32>>,
+    ) -> Result<Recorder, Error> {
+        Recorder::on_cpus(Vec::new(), Some(sampling), cpus, Settings::default())
     }
 
     fn on_cpus(
         events: Vec<SampledEvents>,
-        condition: Option<Condition>,
+        sampling: Option<EventSampling>,
         cpus: Option<BTreeSet<u32>>,
         settings: Settings,
     ) -> Result<Recorder, Error> {
@@ -64,7 +67,7 @@ impl Recorder {
         if let Some(refusal) = RecordedCpus::refusal(*first, settings.kernel) {
             return Err(refusal);
         }
-        let mut recorder = Recorder::empty(RecordedProcesses::OnCpus, events, condition, settings);
+        let mut recorder = Recorder::empty(RecordedProcesses::OnCpus, events, sampling, settings);
         recorder.cpus = Some(cpus);
         // (processes start anywhere)
         online().into_iter().try_for_each(|cpu| recorder.sideband.watch(cpu)).map_err(refused)?;
@@ -75,16 +78,16 @@ impl Recorder {
         recorder.with_samplers("there is no CPU to record")
     }
 
-    /// Opens counters on a CPU, and a clock or what samples where a condition holds.
+    /// Opens counters on a CPU, and a clock or what samples an event.
     fn follow_cpu(&mut self, cpu: u32) {
         let Some(cpus) = &mut self.cpus else { return };
         let (counted, Settings { kernel, callers, .. }) = (cpus.counted(cpu), self.settings);
-        if let Some(condition) = &self.condition {
-            match condition.of_cpu(counted) {
+        if let Some(sampling) = &self.sampling {
+            match sampling.of_cpu(counted) {
                 Ok(samplers) if samplers.is_empty() => {}
                 Ok(samplers) => {
                     cpus.all.insert(cpu);
-                    self.samplers.insert(cpu as i32, ThreadCounters::Where(samplers));
+                    self.samplers.insert(cpu as i32, ThreadCounters::Events(samplers));
                 }
                 Err(error) => self.refuse(&error),
             }

@@ -2,8 +2,8 @@
 #![forbid(unsafe_code)]
 
 use super::{Recorder, ThreadCounters, has_ended, sideband_refusal};
-use crate::conditional::Condition;
 use crate::event::{now, own_tid};
+use crate::event_sampling::EventSampling;
 use crate::sampler::{SampledTarget, Sampler};
 use crate::settings::Settings;
 use crate::whom::{RecordedProcesses, threads_of};
@@ -34,15 +34,15 @@ impl Recorder {
         Recorder::open(RecordedProcesses::AllStarted, events, None, pids, there, settings)
     }
 
-    /// The same where a condition holds.
+    /// The same, of samples of an event.
     ///
     /// # Errors
     /// The kernel's, and what was refused.
-    pub fn where_holds(condition: Condition, pids: &[i32], there: bool) -> Result<Recorder, Error> {
+    pub fn of_events(sampling: EventSampling, pids: &[i32], there: bool) -> Result<Recorder, Error> {
         Recorder::open(
             RecordedProcesses::AllStarted,
             Vec::new(),
-            Some(condition),
+            Some(sampling),
             pids,
             there,
             Settings::default(),
@@ -61,12 +61,12 @@ impl Recorder {
     fn open(
         whom: RecordedProcesses,
         events: Vec<SampledEvents>,
-        condition: Option<Condition>,
+        sampling: Option<EventSampling>,
         pids: &[i32],
         there: bool,
         settings: Settings,
     ) -> Result<Recorder, Error> {
-        let mut recorder = Recorder::empty(whom, events, condition, settings);
+        let mut recorder = Recorder::empty(whom, events, sampling, settings);
         let mut all = BTreeSet::new();
         for _ in 0..LISTINGS {
             let listed = pids.iter().flat_map(|pid| threads_of(*pid).into_iter().map(|tid| (*pid, tid)));
@@ -92,8 +92,8 @@ impl Recorder {
 
     /// Counters on a thread.
     fn counters(&self, pid: i32, tid: i32) -> io::Result<ThreadCounters> {
-        if let Some(condition) = &self.condition {
-            return condition.of_thread(pid, tid).map(ThreadCounters::Where);
+        if let Some(sampling) = &self.sampling {
+            return sampling.of_thread(pid, tid).map(ThreadCounters::Events);
         }
         let Settings { kernel, callers, .. } = self.settings;
         let opened = self.events.iter().enumerate().map(|(kind, events)| {
@@ -116,7 +116,7 @@ impl Recorder {
         match opened {
             Ok(counters) => {
                 self.samplers.insert(tid, counters);
-                if self.condition.is_none() {
+                if self.sampling.is_none() {
                     self.clock_thread(tid, SampledTarget::Thread { pid, tid });
                 }
                 self.chances.joins(tid, now(), self.rate());

@@ -26,7 +26,8 @@ const GREY: &str = "untold";
 pub(super) fn time(profile: &Profile) -> String {
     match &profile.held {
         None => "CPU time".into(),
-        Some(held) => format!("{} in stretches where {}", held.event, held.condition),
+        Some(held) if held.of.is_condition() => format!("{} in stretches{}", held.event, held.of.heading()),
+        Some(held) => held.event.clone(),
     }
 }
 

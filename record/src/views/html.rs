@@ -25,7 +25,8 @@ pub(super) fn html(profile: &Profile, heading: &Heading) -> String {
     let remarks: Vec<String> = nothing.into_iter().chain(remarks::of_all(profile)).collect();
     let over = match &profile.held {
         None => "Which functions waste the pipeline slots".into(),
-        Some(held) => format!("Which functions run where {}", held.condition),
+        Some(held) if held.of.is_condition() => format!("Which functions run{}", held.of.heading()),
+        Some(held) => format!("Which functions have {}{}", held.event, held.of.heading()),
     };
     let content = html! {
         header {
@@ -36,7 +37,7 @@ pub(super) fn html(profile: &Profile, heading: &Heading) -> String {
             @if !remarks.is_empty() { ul.remarks { @for remark in &remarks { li { (HtmlText(remark)) } } } }
         }
         @for (place, core) in profile.cores.iter().enumerate() {
-            @if profile.held.is_some() { (of_condition(profile, place, core)) } @else { (of_core(profile, place, core)) }
+            @if profile.held.is_some() { (of_samples(profile, place, core)) } @else { (of_core(profile, place, core)) }
         }
         @if !profile.cores.is_empty() { (graphs(profile)) }
         footer {
@@ -108,8 +109,8 @@ fn of_core(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup {
     }
 }
 
-/// A core where samples are of a condition: functions by the part that they have of those.
-fn of_condition(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup {
+/// A core where samples are of an event: functions by the part that they have of those.
+fn of_samples(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup {
     let part = |function: &ProfiledFunction, figures: &FunctionFigures, listing: &Markup| {
         html! {
             div.region {
@@ -205,11 +206,12 @@ fn graphs(profile: &Profile) -> Markup {
                     button.reset type="button" { "all" }
                 }
             }
-            @if profile.held.is_some() {
-                (graph("Stretches", &width, &Flames::new(profile, Width::Time, Callees::Above)))
+            @if let Some(held) = &profile.held {
+                @let title = if held.of.is_condition() { "Stretches" } else { "Events" };
+                (graph(title, &width, &Flames::new(profile, Width::Time, Callees::Above)))
                 details {
                     summary { "Innermost functions first, their callers below" }
-                    (graph("Stretches", &width, &Flames::new(profile, Width::Time, Callees::First)))
+                    (graph(title, &width, &Flames::new(profile, Width::Time, Callees::First)))
                 }
             } @else { (graphs_of_time(profile)) }
         }

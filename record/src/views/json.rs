@@ -4,7 +4,7 @@
 use super::{name, remarks};
 use crate::cpus::{CpuChange, CpuTotals};
 use crate::estimate::NoShares;
-use crate::held::ConditionShare;
+use crate::held::EventShare;
 use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledLine};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -40,7 +40,9 @@ struct Document<'a> {
     notes: &'a [String],
     remarks: Vec<String>,
     #[serde(rename = "where", skip_serializing_if = "Option::is_none")]
-    held: Option<&'a ConditionShare>,
+    condition: Option<&'a EventShare>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    locate: Option<&'a EventShare>,
     cores: Vec<CoreRow<'a>>,
     functions: Vec<FunctionRow<'a>>,
 }
@@ -84,19 +86,19 @@ struct LineRow<'a> {
     bursts: usize,
 }
 
-/// Of all time; or of all that the event counted in stretches in which the condition held.
+/// Of all time; or of all events that samples stand for.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum TimeRow {
     Time { time_ns: u64, time: ShareInterval },
-    ConditionShare { events: u64, part: ShareInterval },
+    Events { events: u64, part: ShareInterval },
 }
 
 impl TimeRow {
     fn of(profile: &Profile, ns: u64, part: ShareInterval) -> TimeRow {
         match profile.held {
             None => TimeRow::Time { time_ns: ns, time: part },
-            Some(_) => TimeRow::ConditionShare { events: ns, part },
+            Some(_) => TimeRow::Events { events: ns, part },
         }
     }
 }
@@ -183,7 +185,8 @@ pub(super) fn json(profile: &Profile, command: &str) -> String {
         burst_ns: profile.pace.burst_ns,
         notes: &profile.notes,
         remarks: remarks::of_all(profile),
-        held: profile.held.as_ref(),
+        condition: profile.held.as_ref().filter(|held| held.of.is_condition()),
+        locate: profile.held.as_ref().filter(|held| !held.of.is_condition()),
         cores: profile.cores.iter().map(core).collect(),
         functions: functions.collect(),
     };

@@ -5,7 +5,7 @@ use crate::budget::{Limit, Pace};
 use crate::chances::MOST_PER_SECOND;
 use crate::cpus::{CpuChange, CpuTotals};
 use crate::estimate::{EstimatedShares, NoShares};
-use crate::held::ConditionShare;
+use crate::held::{EventShare, SamplesOf};
 use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledFunction};
 use crate::strata::LEAST;
 use crate::unseen::Unseen;
@@ -40,7 +40,7 @@ pub(super) fn of_unlisted(profile: &Profile, core: usize) -> Option<String> {
         .filter(|f| f.core == core && f.own.time_ns > 0 && f.own.time.value < LEAST_TIME)
         .map(|f| f.own.time.value);
     let (number, part) = unlisted.fold((0, 0.0), |(number, sum), part| (number + 1, sum + part));
-    let of = if profile.held.is_some() { "the stretches" } else { "the time" };
+    let of = profile.held.as_ref().map_or("the time", |held| held.of.all());
     (number > 0).then(|| {
         format!(
             "Not listed: {} of less than {} % of {of} each, {:.1} % together (.json and .csv have all).",
@@ -70,7 +70,7 @@ pub(super) fn untold(untold: NoShares, figures: &FunctionFigures, profile: &Prof
     let bursts = match untold {
         NoShares::Few(bursts) => bursts,
         NoShares::Little => return of_little(figures, profile),
-        NoShares::Conditional => return "cannot be told: samples of a condition have no windows".into(),
+        NoShares::Conditional => return "cannot be told: samples of an event have no windows".into(),
     };
     if bursts == 0 && figures.bursts >= LEAST {
         let met = count(figures.bursts as u64, "burst");
@@ -182,9 +182,9 @@ fn of_bursts(profile: &Profile) -> impl Iterator<Item = String> {
     of_pace(&profile.pace, each(profile)).into_iter().chain(of_came(profile))
 }
 
-/// Of a condition: what the samples are, and what is not in them.
-pub(super) fn of_held(held: &ConditionShare) -> Vec<String> {
-    let ConditionShare { condition, event, period, samples, left_out, .. } = held;
+/// What samples of a condition are.
+fn of_condition(held: &EventShare, condition: &str) -> Vec<String> {
+    let EventShare { event, period, samples, .. } = held;
     let stretch = format!("{} {event}", thousands(*period));
     let part = match &held.part {
         Some(part) if part.high - part.low < 0.001 => format!("{:.1} %", 100.0 * part.value),
@@ -192,7 +192,7 @@ pub(super) fn of_held(held: &ConditionShare) -> Vec<String> {
         None => "of a part that cannot be told".into(),
     };
     let all = held.pmus.join(" and ");
-    let mut remarks = vec![
+    vec![
         format!(
             "{condition} held in {} of {stretch} each: {part} of all {event} that {all} executed in user mode.",
             if *samples == 1 { "1 stretch".into() } else { format!("{} stretches", thousands(*samples)) }
@@ -202,12 +202,54 @@ pub(super) fn of_held(held: &ConditionShare) -> Vec<String> {
              beside it."
         ),
         "How slots divide cannot be told: conditional samples have no windows.".into(),
-    ];
-    if *left_out > 0 {
-        remarks.push(format!(
-            "{} left out: the thread was descheduled within the stretch, or there was no room.",
-            count(*left_out, "sample")
-        ));
+    ]
+}
+
+/// What samples that locate a node are.
+fn of_node(held: &EventShare, precise: bool, above: Option<&str>, other_events: &[String]) -> Vec<String> {
+    let EventShare { event, period, samples, all, .. } = held;
+    let mut remarks = vec![format!(
+        "{} of {event}, one in {}, of {} in user mode.",
+        count(*samples, "sample"),
+        thousands(*period),
+        thousands(*all)
+    )];
+    remarks.extend(
+        above.map(|above| format!("No event locates the node alone: this one locates {above}, above it.")),
+    );
+    remarks.push(match precise {
+        true => "The CPU tells the instruction itself (PEBS).".into(),
+        false => "An interrupt is taken some instructions after the event: a line may have samples of those before it.".into(),
+    });
+    // (more are wanted than there are, and more can be had)
+    if *samples < MANY_SAMPLES && *period > LEAST_PERIOD && *all > 0 {
+        let shorter = (*all / MANY_SAMPLES).max(LEAST_PERIOD);
+        remarks.push(format!("With --period {shorter} there are more samples, and intervals are narrower."));
+    }
+    if !other_events.is_empty() {
+        remarks.push(format!("{} locates it, too (--locate NODE=EVENT).", other_events.join(" or ")));
+    }
+    remarks
+}
+
+/// So many samples tell parts of a few points.
+const MANY_SAMPLES: u64 = 1000;
+/// More samples would cost too much of the time.
+const LEAST_PERIOD: u64 = 1000;
+
+/// Of samples of an event: what they are, and what is not in them.
+pub(super) fn of_held(held: &EventShare) -> Vec<String> {
+    let (mut remarks, why) = match &held.of {
+        SamplesOf::Condition { condition } => (
+            of_condition(held, condition),
+            "the thread was descheduled within the stretch, or there was no room",
+        ),
+        SamplesOf::Node { precise, above, other_events, .. } => {
+            (of_node(held, *precise, above.as_deref(), other_events), "there was no room")
+        }
+    };
+    if held.left_out > 0 {
+        remarks.push(format!("{} left out: {why}.", count(held.left_out, "sample")));
     }
     if held.counted < 0.99 {
         remarks.push(format!(

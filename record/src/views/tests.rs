@@ -470,9 +470,10 @@ fn conditional() -> Profile {
     profile
 }
 
-fn held() -> crate::held::ConditionShare {
-    crate::held::ConditionShare {
-        condition: "ipc < 0.5".into(),
+fn held() -> crate::held::EventShare {
+    use crate::held::SamplesOf;
+    crate::held::EventShare {
+        of: SamplesOf::Condition { condition: "ipc < 0.5".into() },
         event: "cycles".into(),
         period: 2_000_000,
         samples: 2000,

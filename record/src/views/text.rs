@@ -44,8 +44,8 @@ fn lines(profile: &Profile, core: &ProfiledCore, function: &ProfiledFunction) ->
     listed.map(row).collect()
 }
 
-/// A core where samples are of a condition: functions have parts of those, and no shares.
-fn of_condition(profile: &Profile, place: usize, core: &ProfiledCore, with_lines: bool) -> String {
+/// A core where samples are of an event: functions have parts of those, and no shares.
+fn of_samples(profile: &Profile, place: usize, core: &ProfiledCore, with_lines: bool) -> String {
     let row = |figures: &FunctionFigures, name: &str| {
         format!("{}   {:>9}   {name}\n", percent(&figures.time), thousands(figures.bursts as u64))
     };
@@ -118,9 +118,9 @@ fn of_core(profile: &Profile, place: usize, core: &ProfiledCore, with_lines: boo
 }
 
 pub(super) fn text(profile: &Profile, command: &str, with_lines: bool) -> String {
-    let condition = profile.held.as_ref().map_or(String::new(), |held| format!(" where {}", held.condition));
-    let mut text = format!("topdown: {command}{condition} ({})\n", remarks::amount(profile));
-    let of_core = if profile.held.is_some() { of_condition } else { of_core };
+    let samples = profile.held.as_ref().map_or(String::new(), |held| held.of.heading());
+    let mut text = format!("topdown: {command}{samples} ({})\n", remarks::amount(profile));
+    let of_core = if profile.held.is_some() { of_samples } else { of_core };
     for (place, core) in profile.cores.iter().enumerate() {
         text += &of_core(profile, place, core, with_lines);
     }

@@ -21,10 +21,10 @@ fn tree(pmus: &[(&str, &str, bool)]) -> SysfsTree {
     SysfsTree::new(&files)
 }
 
-fn on(tree: &SysfsTree, text: &str, period: Option<u64>) -> Result<ConditionEvents, String> {
+fn on(tree: &SysfsTree, text: &str, period: Option<u64>) -> Result<SamplingRule, String> {
     let machine =
         MachineFacts { sysfs: &tree.sysfs, kernel: "6.12.0", cpu: "a CPU", max_sample_rate: Some(100_000.0) };
-    ConditionEvents::of(text, period, &machine)
+    SamplingRule::of(text, period, &machine)
 }
 
 fn dmr() -> SysfsTree {
@@ -40,12 +40,13 @@ fn events_and_masks_are_those_of_the_pmu() {
     let resolved = on(&dmr(), "ipc<0.5", None).unwrap();
     let [pmu] = &resolved.pmus[..] else { panic!("{resolved:?}") };
     assert_eq!((pmu.name, pmu.kind), ("cpu", 4));
-    assert_eq!((pmu.sampled.config, pmu.other.config), (0x3c, 0xc0));
-    assert_eq!(pmu.masks, [2, 3]);
+    let reload = pmu.reload.unwrap();
+    assert_eq!((pmu.sampled.config, reload.other.config), (0x3c, 0xc0));
+    assert_eq!(reload.masks, [2, 3]);
     assert_eq!((&*resolved.event, resolved.without.len()), ("cycles", 0));
     assert_eq!(resolved.periods, Periods { sampled: 1_000_000, other: 500_000 });
     let misses = on(&dmr(), "cpu/event=0x2e,umask=0x41//instructions>0.01", Some(5000)).unwrap();
-    assert_eq!((misses.pmus[0].sampled.config, misses.pmus[0].other.config), (0x412e, 0xc0));
+    assert_eq!((misses.pmus[0].sampled.config, misses.pmus[0].reload.unwrap().other.config), (0x412e, 0xc0));
     assert_eq!(misses.periods, Periods { sampled: 5000, other: 500_000 });
     let attr = attr_of(10, misses.pmus[0].sampled, 2);
     assert_eq!((attr.type_, attr.config, Word::Config2.of(&attr)), (10, 0x412e, 2));

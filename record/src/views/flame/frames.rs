@@ -169,7 +169,7 @@ impl<'p> Flames<'p> {
         let what = if self.width == Width::Time { "the time" } else { "the time of wasted slots" };
         let (what, amount) = match &self.profile.held {
             None => (what, time(frame.ns)),
-            Some(held) => ("the stretches", format!("{} {}", thousands(frame.ns as u64), held.event)),
+            Some(held) => (held.of.all(), format!("{} {}", thousands(frame.ns as u64), held.event)),
         };
         let module = if module.is_empty() { String::new() } else { format!(" ({module})") };
         let module = topdown_report::clean(&module);

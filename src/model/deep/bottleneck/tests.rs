@@ -29,7 +29,13 @@ fn plain(all: &Expression, named: &dyn Fn(&str) -> f64) -> f64 {
 
 fn tree_of(place: usize) -> DeepTree {
     let bottlenecks = read(place).unwrap().bottlenecks;
-    DeepTree { version: String::new(), groups: Vec::new(), nodes: Vec::new(), bottlenecks }
+    DeepTree {
+        version: String::new(),
+        groups: Vec::new(),
+        nodes: Vec::new(),
+        bottlenecks,
+        locating: Vec::new(),
+    }
 }
 
 /// Shares of all nodes that the bottlenecks of a tree take, some of which are parts of others.
