@@ -237,7 +237,6 @@ int main(int argc, char **argv)
     CHECK(strstr(said, one->event) != NULL && strstr(said, "With --period ") != NULL);
     refused("is no node of this CPU's tree", (const char *[]){"--locate", "nowhere", NULL});
     refused("does not locate it", (const char *[]){"--locate", "l3_bound=cycles", NULL});
-    refused("--period is of the event", (const char *[]){"--period", "1000", NULL});
     if (*without) {
         struct located other = *one;
         snprintf(other.node, sizeof other.node, "%s", without);

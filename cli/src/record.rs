@@ -58,16 +58,16 @@ pub struct Arguments {
     kernel: bool,
     /// Sample only where a ratio of two events is above or below a limit: 'ipc<0.5', 'cache-misses/instructions>0.01', or perf's
     /// 'instructions/period=20000/,cycles/ratio-to-prev=0.5/'. By auto counter reload, which few CPUs have
-    #[arg(long = "where", value_name = "CONDITION", conflicts_with_all = ["frequency", "gap", "budget", "td_level", "call_graph", "kernel"])]
+    #[arg(long = "where", value_name = "CONDITION", group = "sampled", conflicts_with_all = ["frequency", "gap", "budget", "td_level", "call_graph", "kernel"])]
     condition: Option<String>,
     /// Sample the event that locates this node of levels 1 to 6 (`topdown list --nodes`), as precisely as the CPU can: which functions
     /// and lines have it. NODE=EVENT chooses where several events do
-    #[arg(long, value_name = "NODE", conflicts_with_all = ["frequency", "gap", "budget", "td_level", "call_graph", "kernel", "condition"])]
+    #[arg(long, value_name = "NODE", group = "sampled", conflicts_with_all = ["frequency", "gap", "budget", "td_level", "call_graph", "kernel"])]
     locate: Option<String>,
     /// With --locate, how many events from one sample to the next [default: as many as its maker has published]; with --where, what the
     /// event that samples counts in a stretch of which it is told whether the condition held [default: such that the longer of the two
     /// periods is 1,000,000]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", requires = "sampled", value_parser = clap::value_parser!(u64).range(1..))]
     period: Option<u64>,
     /// Write the profile to FILE (- for standard output), in the format of its ending: .html (a page), .svg (a flame graph), .json,
     /// .csv, .folded (stacks), .pprof, .firefox.json (for profiler.firefox.com), .recording (for --from), .txt or none [default: a text to
@@ -234,9 +234,6 @@ impl Arguments {
         let sampling = match (&self.condition, &self.locate) {
             (Some(text), _) => EventSampling::where_holds(text, self.period)?,
             (None, Some(text)) => EventSampling::locating(text, self.period)?,
-            (None, None) if self.period.is_some() => {
-                return Err("--period is of the event that --locate or --where samples".into());
-            }
             (None, None) => return Ok(None),
         };
         match &self.cpus {
@@ -368,7 +365,7 @@ impl Arguments {
 
     /// Keeps what is recorded beside the file that will be written, if there will be one.
     fn keep(&self, recorder: &mut Recorder, heading: &Heading) {
-        let whole = self.condition.is_none(); // (samples of a condition are no bursts)
+        let whole = self.condition.is_none() && self.locate.is_none(); // (samples of an event are no bursts)
         let file = self.output.as_deref().filter(|path| whole && !topdown_report::is_stdout(path));
         let Some(file) = file.filter(|path| has_room_beside(path)) else { return };
         let mut beside = file.as_os_str().to_os_string();

@@ -46,6 +46,11 @@ fn options_that_clash_are_errors() {
         "--where ipc<1 --td-level 1 true",
         "--where ipc<1 --period 0 true",
         "--period 1000 true",
+        "--locate l1_bound -F 100 true",
+        "--locate l1_bound --call-graph dwarf true",
+        "--locate l1_bound --kernel true",
+        "--locate l1_bound --where ipc<1 true",
+        "--locate l1_bound --from a.recording",
     ] {
         let output = record(arguments);
         assert_eq!(output.status.code(), Some(125), "{arguments}: {}", said(&output));

@@ -76,6 +76,8 @@ pub struct DrillDown {
 
 /// Of all turns those that tell levels 1 and 2 are at least such a part.
 const OF_WHOLE: f64 = 0.25;
+/// A turn that was not drawn for long is so many times as likely, at the most.
+const MOST_WISHED: f64 = 4.0;
 /// So many stretches are a phase, of which a node is looked at by itself.
 const PHASE: u64 = 32;
 
@@ -187,10 +189,18 @@ impl DrillDown {
     pub fn choose(&mut self, over: &Stretches) -> (usize, Vec<f64>) {
         let flags = self.flags(over, &over.as_seen());
         let is_known = |turn: usize| self.of_turn[turn].iter().all(|id| over.is_measured(*id));
-        // what is unknown is the likeliest, then what has had the fewest turns
+        let told = &self.told;
+        let coverage = |turn: usize| {
+            let of_turn = told[turn].iter().filter(|node| node.id != node.root);
+            of_turn.map(|node| over.coverage(node)).fold(1.0, f64::min)
+        };
+        // what is unknown is the likeliest, then what has had the fewest turns, or was not looked at for long
         let wish = |(turn, flag): (usize, &Flag)| match flag {
             Flag::Not => 0.0,
-            _ if is_known(turn) => FEWEST_TURNS as f64 / over.turns_of(turn).max(FEWEST_TURNS) as f64,
+            _ if is_known(turn) => {
+                let seldom = FEWEST_TURNS as f64 / over.turns_of(turn).max(FEWEST_TURNS) as f64;
+                seldom / coverage(turn).max(1.0 / MOST_WISHED)
+            }
             _ => 1.0,
         };
         let mut odds: Vec<f64> = flags.iter().enumerate().map(wish).collect();

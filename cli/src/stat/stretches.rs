@@ -216,6 +216,14 @@ impl Stretches {
         }
     }
 
+    /// What part of the slots of the root above a node its turns stand for, of those in which one could come; 0: it has had none.
+    pub fn coverage(&self, told: &ToldNode) -> f64 {
+        let tally = |id: u32| self.nodes.iter().find(|known| known.node.id == id).map(|known| known.tally);
+        let (Some(own), Some(root)) = (tally(told.id), tally(told.root)) else { return 0.0 };
+        let seen = root.own - self.unseen.get(&told.id).map_or(0.0, |unseen| unseen.of_root);
+        if seen > 0.0 { own.parent / seen } else { 1.0 }
+    }
+
     /// How many turns a group has had.
     pub fn turns_of(&self, turn: usize) -> u64 {
         self.of_turn[turn]

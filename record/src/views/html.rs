@@ -5,6 +5,7 @@ mod listing;
 
 use super::flame::{self, Callees, Flames, Width};
 use super::{Heading, remarks};
+use crate::held::SamplesOf;
 use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledFunction};
 use maud::{Markup, html};
 use topdown::TD_UNIT_SLOTS;
@@ -111,12 +112,18 @@ fn of_core(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup {
 
 /// A core where samples are of an event: functions by the part that they have of those.
 fn of_samples(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup {
+    let of = profile.held.as_ref().map(|held| &held.of);
+    let all = of.map_or("", SamplesOf::all);
+    let have_most = match of {
+        Some(of) if !of.is_condition() => "that have most of the events",
+        _ => "in which most of the stretches end",
+    };
     let part = |function: &ProfiledFunction, figures: &FunctionFigures, listing: &Markup| {
         html! {
             div.region {
                 (name(function))
                 div {
-                    (figures.time) " of the stretches, " (count(figures.bursts as u64, "sample"))
+                    (figures.time) " of " (all) ", " (count(figures.bursts as u64, "sample"))
                     div.weight { div style={ "width:" (format!("{:.2}", 100.0 * figures.time.value)) "%" } {} }
                 }
                 (listing)
@@ -127,7 +134,7 @@ fn of_samples(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup {
     let processes = remarks::processes(profile, place);
     html! {
         section.card.functions {
-            h2 { (core.name) ": functions in which most of the stretches end" }
+            h2 { (core.name) ": functions " (have_most) }
             @if let Some(remark) = remarks::of_unlisted(profile, place) { p.meta { (remark) } }
             @for (k, function) in remarks::listed(profile, place).enumerate() {
                 (part(function, &function.own, &listing::section(profile, function, k == 0)))
@@ -135,7 +142,7 @@ fn of_samples(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup {
         }
         @if !processes.is_empty() {
             section.card.functions {
-                h2 { (core.name) ": processes in which most of the stretches end" }
+                h2 { (core.name) ": processes " (have_most) }
                 @for process in processes { (part(process, &process.inclusive, &html! {})) }
             }
         }
