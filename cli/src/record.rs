@@ -67,7 +67,7 @@ pub struct Arguments {
     /// With --locate, how many events from one sample to the next [default: as many as its maker has published]; with --where, what the
     /// event that samples counts in a stretch of which it is told whether the condition held [default: such that the longer of the two
     /// periods is 1,000,000]
-    #[arg(long, value_name = "N", requires = "sampled", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", requires = "sampled", value_parser = clap::value_parser!(u64).range(1..=i64::MAX as u64))]
     period: Option<u64>,
     /// Write the profile to FILE (- for standard output), in the format of its ending: .html (a page), .svg (a flame graph), .json,
     /// .csv, .folded (stacks), .pprof, .firefox.json (for profiler.firefox.com), .recording (for --from), .txt or none [default: a text to

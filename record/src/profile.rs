@@ -200,7 +200,10 @@ impl SampledWhole {
         let weights = || recording.bursts.iter().map(|burst| burst.weight_ns as f64);
         let (sum, squares): (f64, f64) = (weights().sum(), weights().map(|weight| weight * weight).sum());
         // (of events weights are no time)
-        let unseen = if recording.sampling.is_some() { 0 } else { recording.totals.unseen.ns } as f64;
+        let unseen = match &recording.sampling {
+            None => recording.totals.unseen.ns,
+            Some((sampling, tally)) => sampling.unsampled(tally),
+        } as f64;
         SampledWhole {
             time_ns: sum,
             bursts: if squares > 0.0 { sum * sum / squares } else { 0.0 },

@@ -47,7 +47,7 @@ const STOP_LOOK: Duration = Duration::from_millis(20);
 /// Where no thread has a chance, it is looked for new threads so often.
 const NOBODY: Duration = Duration::from_millis(500);
 /// Samples of an event are taken from the rings so often.
-const DRAINS: Duration = Duration::from_millis(10);
+const DRAINS: Duration = Duration::from_millis(4);
 
 /// What ends a recording.
 #[derive(Clone, Debug, Default)]
@@ -109,6 +109,8 @@ pub struct Recorder {
     whom: RecordedProcesses,
     events: Vec<SampledEvents>,
     sampling: Option<EventSampling>,
+    /// Samples of an event, each of its kind, whose places are not yet looked up: mappings that came before them may not have been seen.
+    unplaced: Vec<(usize, RawSample)>,
     /// Of threads that have ended.
     tally: Tally,
     settings: Settings,
@@ -178,6 +180,7 @@ impl Recorder {
             whom,
             events,
             sampling,
+            unplaced: Vec::new(),
             tally: Tally::default(),
             settings,
             sideband: Sideband::new(online()),
@@ -293,6 +296,7 @@ impl Recorder {
                 }
                 RecordContent::Named(TaskId { pid, tid }, name, executed) if self.whom.records(pid) => {
                     if executed {
+                        self.place_before(pid, time);
                         self.spaces.executed(time, pid);
                     }
                     if pid == tid {
@@ -346,7 +350,7 @@ impl Recorder {
             ThreadCounters::Events(samplers) => samplers.into_iter().for_each(|sampler| {
                 let kind = sampler.kind;
                 let (samples, tally) = sampler.end();
-                self.keep_samples(kind, &samples);
+                self.keep_samples(samples.into_iter().map(|sample| (kind, sample)).collect());
                 self.tally.add(tally);
             }),
         }
@@ -378,13 +382,13 @@ impl Recorder {
     }
 
     /// Samples of an event.
-    fn keep_samples(&mut self, kind: usize, samples: &[RawSample]) {
+    fn keep_samples(&mut self, samples: Vec<(usize, RawSample)>) {
         let weight_ns = self.sampling.as_ref().map_or(0, EventSampling::period);
         if let Some(cpus) = &mut self.cpus {
-            cpus.threads.extend(samples.iter().map(|sample| sample.tid));
+            cpus.threads.extend(samples.iter().map(|(_, sample)| sample.tid));
         }
-        for sample in samples {
-            let (thread, at, stacks) = (sample.tid, sample.time, vec![self.stack(sample)]);
+        for (kind, sample) in samples {
+            let (thread, at, stacks) = (sample.tid, sample.time, vec![self.stack(&sample)]);
             let (windows, calls) = (Vec::new(), Calls::default());
             self.bursts.push(Burst { kind, thread, at, long: false, weight_ns, stacks, windows, calls });
         }
@@ -392,16 +396,23 @@ impl Recorder {
 
     /// Takes all samples of an event that are there.
     fn drain(&mut self) {
-        let mut samplers = std::mem::take(&mut self.samplers);
-        for counters in samplers.values_mut() {
+        for counters in self.samplers.values_mut() {
             if let ThreadCounters::Events(samplers) = counters {
                 for sampler in samplers {
-                    let samples = sampler.drain();
-                    self.keep_samples(sampler.kind, &samples);
+                    let samples = sampler.drain().into_iter().map(|sample| (sampler.kind, sample));
+                    self.unplaced.extend(samples);
                 }
             }
         }
-        self.samplers = samplers;
+    }
+
+    /// Places the samples of a process that executes another program at this time: what they are of has been mapped until then.
+    fn place_before(&mut self, pid: i32, time: u64) {
+        self.drain();
+        let all = std::mem::take(&mut self.unplaced).into_iter();
+        let (before, rest) = all.partition(|(_, sample)| sample.pid == pid && sample.time < time);
+        self.unplaced = rest;
+        self.keep_samples(before);
     }
 
     fn keep(&mut self, raw: &RawBurst) {
@@ -427,11 +438,13 @@ impl Recorder {
 
     /// The chances that are due. Returns when the next one is.
     fn tick(&mut self) -> Instant {
+        self.drain(); // (of what is sampled now all that was mapped before is known then)
         self.attend();
         self.look_at_cpus();
         self.write_down(false);
         if self.sampling.is_some() {
-            self.drain();
+            let samples = std::mem::take(&mut self.unplaced);
+            self.keep_samples(samples);
             return Instant::now() + DRAINS;
         }
         self.budget.look();
@@ -533,6 +546,8 @@ impl Recorder {
     pub fn finish(mut self, elapsed: Duration) -> (Recording, Option<Journal>) {
         self.attend();
         self.end_all_clocks();
+        let samples = std::mem::take(&mut self.unplaced);
+        self.keep_samples(samples);
         std::mem::take(&mut self.samplers).into_iter().for_each(|(of, counters)| self.close(of, counters));
         let (made, refused) = self.spaces.made();
         let missing = |why| format!("Names of code that a JIT compiler made are missing: {why}.");

@@ -174,6 +174,12 @@ impl Arguments {
 
     /// What is counted in turns; none: one group holds it, or none does.
     pub(super) fn turns(&self) -> Result<TurnPlan, Failure> {
+        let drilled_rows = self.what.deep.drill && (self.interval_print.is_some() || self.repeat.is_some());
+        if drilled_rows && matches!(self.show()?, Show::Rows(_)) {
+            return Err(failed(
+                "--drill finds what a report has, and -I and -r show rows: without these, or --td-level 6 in place of --drill",
+            ));
+        }
         let turns = TurnPlan::of(self.what.td_level, &self.what.deep, self.cpus.as_ref())?;
         let refused = [(self.by().is_some(), "rows of parts (--per-...)"), (self.wait, "--wait")];
         match refused.iter().find(|(given, _)| *given && !turns.parts.is_empty()) {

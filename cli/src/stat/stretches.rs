@@ -229,6 +229,11 @@ impl Stretches {
         self.of_turn[turn]
     }
 
+    /// Whether a group that has come had too few turns for its nodes to be measured.
+    pub fn is_short(&self) -> bool {
+        self.of_turn.iter().any(|turns| (1..FEWEST_TURNS).contains(turns))
+    }
+
     /// What to say, if one of the groups, all of which are to come, came too seldom for its nodes to be measured.
     pub fn remark(&self) -> Option<String> {
         let lacks = self.slots > 0 && !self.is_drilled() && self.of_turn.iter().any(|n| *n < FEWEST_TURNS);

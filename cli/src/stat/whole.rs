@@ -10,14 +10,23 @@ use super::rows_per::RowsPer;
 use super::stretches::Stretches;
 use super::tasks::{TaskRow, Tasks};
 use std::time::Duration;
-use topdown::{Error, Node, Path, Sum};
+use topdown::{Error, FEWEST_TURNS, Node, Path, Sum};
 use topdown_report::model::{Machine, Run};
 use topdown_report::{Gaps, OutsideCount, ProcessSums};
 
 /// For the report, of groups that take turns.
-fn turns_note(remark: Option<String>) -> String {
+fn turns_note(stretches: &Stretches, is_found: bool) -> String {
     let note = "groups of its parts took turns: what is below level 1 is of a part of the time, which its bound allows for";
-    [note.to_string()].into_iter().chain(remark).collect::<Vec<_>>().join("; ")
+    let found = match (stretches.is_drilled() && !is_found, stretches.is_short()) {
+        (false, _) => None,
+        (true, false) => Some("below level 2 nothing is over its threshold".into()),
+        (true, true) => Some(format!(
+            "below level 2 nothing was found yet: nodes whose group had fewer than {FEWEST_TURNS} turns are not measured, and a longer run is \
+             drilled deeper"
+        )),
+    };
+    let remarks = [Some(note.to_string()), stretches.remark(), found];
+    remarks.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// All that was counted since the last reading, for a report, and of it each process, if `tasks` tells. `at_work`: what is counted
@@ -86,9 +95,9 @@ pub fn count_of(
             max_error: 0.0,
             max_overhead: 0.0,
             // (nobody expects that counters of others are read another way)
-            note: match &nodes {
-                Some(_) => turns_note(figures.stretches.as_ref().and_then(Stretches::remark)),
-                None if info.notes_path => String::new(),
+            note: match &figures.stretches {
+                Some(stretches) => turns_note(stretches, !findings.is_empty()),
+                None if nodes.is_some() || info.notes_path => String::new(),
                 None => info.note.to_string(),
             },
         };

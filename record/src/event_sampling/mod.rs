@@ -89,6 +89,14 @@ impl EventSampling {
         self.0.periods.sampled
     }
 
+    /// Of all that was counted, how many no sample stands for that could have one.
+    pub(crate) fn unsampled(&self, tally: &Tally) -> u64 {
+        match self.of() {
+            SamplesOf::Condition { .. } => 0, // (most of it has none)
+            SamplesOf::Node { .. } => tally.all.count.saturating_sub(tally.held * self.period()),
+        }
+    }
+
     /// PMUs that are sampled, by name.
     pub(crate) fn pmus(&self) -> Vec<&'static str> {
         self.0.pmus.iter().map(|pmu| pmu.name).collect()

@@ -61,7 +61,7 @@ struct LocatedNode<'t> {
 impl LocatedNode<'_> {
     fn of<'t>(text: &str, tree: &'t DeepTree) -> Result<LocatedNode<'t>, String> {
         let (name, wanted) = text.split_once('=').map_or((text, None), |(name, event)| (name, Some(event)));
-        let (name, wanted) = (name.trim(), wanted.map(str::trim));
+        let (name, wanted) = (name.trim(), wanted.map(str::trim).filter(|wanted| !wanted.is_empty()));
         let node = metric_of_name(name).filter(|node| tree.level(node.id) > 0);
         let node = node.ok_or_else(|| {
             format!("--locate {text}: {name} is no node of this CPU's tree (`topdown list --nodes`)")

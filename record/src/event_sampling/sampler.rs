@@ -1,4 +1,5 @@
-//! An event that samples on one thread, or on one CPU. By itself each overflow is a sample.
+//! An event that samples on one thread, or on one CPU. By itself each overflow is a sample; a second one beside it counts all, since the
+//! kernel stops the first where it throttles it.
 //!
 //! Of a condition it is a group: two counters that reload each other, of which one samples, and a third that counts all that the first
 //! does. A stretch begins where the last one ended. It ends when either of the two has counted its period, and is a sample if the one that
@@ -8,7 +9,7 @@
 #![forbid(unsafe_code)]
 
 use super::owners::StretchOwners;
-use super::resolved::{Config, PmuSampling, Reload, attr_of};
+use super::resolved::{Config, PmuSampling, attr_of};
 use super::written::Periods;
 use crate::event::{CLOCK, EventTimes, TaskEvent};
 use crate::records::{CallGraph, RawSample, SamplerRecord, sampled, without_callers};
@@ -104,20 +105,14 @@ pub(crate) struct EventSampler {
     pub kind: usize,
     ring: RecordRing,
     sampled: TaskEvent,
-    /// Of a condition.
-    reload: Option<ReloadGroup>,
+    /// Of a condition, the one that reloads it.
+    _other: Option<TaskEvent>,
+    all: TaskEvent,
     _switches: Option<TaskEvent>,
     owner: Owner,
     period: u64,
     tally: Tally,
     record: Vec<u64>,
-}
-
-/// The events of a condition beside the one that samples.
-#[derive(Debug)]
-struct ReloadGroup {
-    _other: TaskEvent,
-    all: TaskEvent,
 }
 
 fn attr(pmu: &PmuSampling, event: Config, mask: u64) -> perf_event_attr {
@@ -149,23 +144,6 @@ fn each_switch() -> perf_event_attr {
     attr
 }
 
-impl ReloadGroup {
-    fn open(
-        pmu: &PmuSampling,
-        reload: &Reload,
-        periods: Periods,
-        (tid, cpu): (i32, i32),
-        sampled: &TaskEvent,
-    ) -> io::Result<ReloadGroup> {
-        let mut second = attr(pmu, reload.other, reload.masks[1]);
-        second.__bindgen_anon_1.sample_period = periods.other;
-        let other = TaskEvent::open(second, tid, cpu, Some(sampled))?;
-        let mut third = attr(pmu, pmu.sampled, 0);
-        third.read_format = group_read::TIMES;
-        Ok(ReloadGroup { _other: other, all: TaskEvent::open(third, tid, cpu, Some(sampled))? })
-    }
-}
-
 impl EventSampler {
     /// On a thread or CPU, with other events than the condition's for a test.
     ///
@@ -188,8 +166,15 @@ impl EventSampler {
         first.set_precise_ip(pmu.precise_ip);
         first.set_context_switch((is_condition && counted.process().is_some()).into());
         let sampled = TaskEvent::open(first, tid, cpu, None)?;
-        let reload = pmu.reload.map(|reload| ReloadGroup::open(pmu, &reload, periods, (tid, cpu), &sampled));
-        let reload = reload.transpose()?;
+        let other = pmu.reload.map(|reload| {
+            let mut second = attr(pmu, reload.other, reload.masks[1]);
+            second.__bindgen_anon_1.sample_period = periods.other;
+            TaskEvent::open(second, tid, cpu, Some(&sampled))
+        });
+        let other = other.transpose()?;
+        let mut third = attr(pmu, pmu.sampled, 0);
+        third.read_format = group_read::TIMES;
+        let all = TaskEvent::open(third, tid, cpu, Some(&sampled).filter(|_| is_condition))?;
         let ring = ring(&sampled, counted)?;
         let switches = match counted {
             SampledTarget::Cpu { .. } if is_condition => {
@@ -205,7 +190,8 @@ impl EventSampler {
             kind,
             ring,
             sampled,
-            reload,
+            _other: other,
+            all,
             _switches: switches,
             owner: Owner::of(counted, periods.sampled, is_condition),
             period: periods.sampled,
@@ -279,11 +265,7 @@ impl EventSampler {
         // (one that has ended has nothing to stop)
         let _ = self.sampled.disable();
         let samples = self.drain();
-        let all = match &self.reload {
-            Some(reload) => reload.all.times(),
-            None => self.sampled.times_of_group(),
-        };
-        let mut all = all.unwrap_or_default();
+        let mut all = self.all.times().unwrap_or_default();
         match &self.owner {
             Owner::Cpu { owners, beside, .. } => {
                 // (where it can run nowhere else it runs here now)

@@ -321,7 +321,8 @@ pub(super) fn firefox(profile: &Profile, heading: &Heading) -> String {
     // (of a condition, what its event counted)
     let all = profile.held.as_ref().map_or("CPU time", |held| &*held.event).to_string();
     let names = [all].into_iter().chain(parts.names.iter().map(|name| in_words(name)));
-    let names: Vec<String> = names.chain(["unknown".into()]).collect();
+    let unknown = parts.has_unknown().then(|| "unknown".into());
+    let names: Vec<String> = names.chain(unknown).collect();
     let (mut values, mut end) = (vec![Vec::new(); names.len()], 0.0);
     for (stack, ns) in &profile.stacks {
         let number = shared.call_stack(&parts, profile, stack);

@@ -24,6 +24,11 @@ impl<'p> Parts<'p> {
         Parts { profile, index: FunctionIndex::new(profile), names }
     }
 
+    /// Whether there are some of which it cannot be told. (Of an event no slots are)
+    pub fn has_unknown(&self) -> bool {
+        self.profile.held.is_none()
+    }
+
     /// All, those of each name, and those of which it cannot be told.
     pub fn of(&self, stack: &'p CallStack, ns: u64) -> Vec<i64> {
         let leaf = stack.functions().last().and_then(|leaf| self.index.find(stack.core, leaf));
@@ -33,7 +38,7 @@ impl<'p> Parts<'p> {
             let node = nodes.iter().position(|node| name(node) == *wanted);
             told.zip(node).map_or(0, |(told, node)| (told.shares[node].value * ns as f64).round() as i64)
         };
-        let unknown = if told.is_none() { ns as i64 } else { 0 };
-        [ns as i64].into_iter().chain(self.names.iter().map(of)).chain([unknown]).collect()
+        let unknown = self.has_unknown().then_some(if told.is_none() { ns as i64 } else { 0 });
+        [ns as i64].into_iter().chain(self.names.iter().map(of)).chain(unknown).collect()
     }
 }

@@ -119,7 +119,9 @@ pub(super) fn pprof(profile: &Profile, command: &str) -> Vec<u8> {
     let (kind, unit) = profile.held.as_ref().map_or(("cpu", "nanoseconds"), |held| (&*held.event, "count"));
     tables.value_type(kind, unit);
     parts.names.iter().for_each(|name| tables.value_type(name, unit));
-    tables.value_type("unknown", unit);
+    if parts.has_unknown() {
+        tables.value_type("unknown", unit);
+    }
     for (stack, ns) in &profile.stacks {
         let frames: Vec<&StackFrame> = stack.frames.iter().rev().collect();
         let locations = frames.split_inclusive(|frame| !frame.inlined);

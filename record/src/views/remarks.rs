@@ -221,9 +221,17 @@ fn of_node(held: &EventShare, precise: bool, above: Option<&str>, other_events: 
         true => "The CPU tells the instruction itself (PEBS).".into(),
         false => "An interrupt is taken some instructions after the event: a line may have samples of those before it.".into(),
     });
-    // (more are wanted than there are, and more can be had)
-    if *samples < MANY_SAMPLES && *period > LEAST_PERIOD && *all > 0 {
-        let shorter = (*all / MANY_SAMPLES).max(LEAST_PERIOD);
+    let sampled = (samples * period) as f64 / (*all).max(1) as f64;
+    let shorter = (*all / MANY_SAMPLES).max(LEAST_PERIOD);
+    let is_throttled = held.part.is_some_and(|part| part.high < WELL_SAMPLED);
+    if is_throttled || held.left_out as f64 > (1.0 - WELL_SAMPLED) * *samples as f64 {
+        remarks.push(format!(
+            "Samples stand for {:.0} % of these events: the kernel throttled the rest, or there was no room. It may be of any function, and \
+             is in the intervals. A longer --period has fewer samples at once.",
+            100.0 * sampled
+        ));
+    } else if shorter * 2 < *period && *all > 0 {
+        // (more are wanted than there are, and more can be had)
         remarks.push(format!("With --period {shorter} there are more samples, and intervals are narrower."));
     }
     if !other_events.is_empty() {
@@ -236,6 +244,8 @@ fn of_node(held: &EventShare, precise: bool, above: Option<&str>, other_events: 
 const MANY_SAMPLES: u64 = 1000;
 /// More samples would cost too much of the time.
 const LEAST_PERIOD: u64 = 1000;
+/// Where samples are of fewer events, that is said.
+const WELL_SAMPLED: f64 = 0.98;
 
 /// Of samples of an event: what they are, and what is not in them.
 pub(super) fn of_held(held: &EventShare) -> Vec<String> {
@@ -306,10 +316,11 @@ pub fn says_no_callers(profile: &Profile) -> Option<String> {
 /// What threads did before they were sampled.
 fn of_unseen(profile: &Profile) -> Option<String> {
     let Unseen { threads, ns } = profile.unseen;
-    // (of a condition it is not known for how long all ran)
+    // (of events it is not known for how long all ran: as long as one thread did, at the least)
     let seen = profile.cores.iter().map(|core| core.all.time_ns).sum::<u64>();
     let part = profile.held.is_none().then(|| ns as f64 / (ns + seen).max(1) as f64);
-    if threads == 0 && part.is_none_or(|part| part < LITTLE_UNSEEN) {
+    let of_elapsed = ns as f64 / profile.elapsed.as_nanos().max(1) as f64;
+    if threads == 0 && part.unwrap_or(of_elapsed) < LITTLE_UNSEEN {
         return None;
     }
     let all = count(profile.threads as u64, "thread");
@@ -317,9 +328,9 @@ fn of_unseen(profile: &Profile) -> Option<String> {
         0 => String::new(),
         ended => format!("{} of {all} had ended by then. ", thousands(ended as u64)),
     };
-    let part = part.map_or_else(String::new, |part| format!(", {:.1} % of all", 100.0 * part));
+    let part = part.map_or_else(String::new, |part| format!(", {:.1} % of all,", 100.0 * part));
     Some(format!(
-        "Not sampled are new threads until their counters are open, and threads whose samples were lost or whose clock's counter others had. {ended}At most {:.1} ms{part}, are not in this.",
+        "Not sampled are new threads until their counters are open, and threads whose samples were lost or whose clock's counter others had. {ended}At most {:.1} ms{part} are not in this.",
         ns as f64 / 1e6
     ))
 }
@@ -386,9 +397,12 @@ pub(super) fn of_all(profile: &Profile) -> Vec<String> {
     remarks.extend(of_unnamed(profile));
     remarks.extend(profile.notes.iter().cloned());
     if profile.lost > 0 {
+        let fewer = match profile.held {
+            Some(_) => "A longer --period has fewer",
+            None => "A lower -F, or --call-graph fp, has fewer and smaller ones",
+        };
         remarks.push(format!(
-            "{} records found no room: the recorder came late, since other programs had its CPU or it was stopped, or stacks are large. A lower -F, or \
-             --call-graph fp, has fewer and smaller ones.",
+            "{} records found no room: the recorder came late, since other programs had its CPU or it was stopped, or stacks are large. {fewer}.",
             thousands(profile.lost)
         ));
     }

@@ -506,7 +506,7 @@ fn a_condition_is_said_in_all_views() {
     let firefox: serde_json::Value = serde_json::from_str(&written(View::Firefox)).unwrap();
     let all = &firefox["threads"][0];
     assert_eq!((&all["name"], &all["samples"]["weightType"]), (&"cycles".into(), &"samples".into()));
-    assert_eq!(firefox["threads"].as_array().unwrap().len(), 2, "all of it, and unknown");
+    assert_eq!(firefox["threads"].as_array().unwrap().len(), 1, "all of it: no slots are unknown");
     let csv = written(View::Csv);
     assert!(csv.starts_with("core,function,module,scope,events,part,part_low,part_high,windows\n"), "{csv}");
     assert!(csv.contains("\"cpu_atom\",\"no;name\",\"\",own,1000000000,0.250000,"), "{csv}");
@@ -529,5 +529,58 @@ fn a_condition_is_said_in_all_views() {
     assert!(written(View::Svg).contains("cycles in stretches where ipc &lt; 0.5"));
     let pprof = View::Pprof.write(&conditional(), &HEADING);
     let has = |text: &str| pprof.windows(text.len()).any(|bytes| bytes == text.as_bytes());
-    assert!(has("cycles") && has("count") && !has("nanoseconds"));
+    assert!(has("cycles") && has("count") && !has("nanoseconds") && !has("unknown"));
+}
+
+/// The same, of samples that locate a node.
+fn located() -> Profile {
+    let mut profile = conditional();
+    profile.held = profile.held.map(|held| crate::held::EventShare {
+        of: crate::held::SamplesOf::Node {
+            node: "l3_bound".into(),
+            precise: true,
+            above: None,
+            other_events: vec!["OTHER".into()],
+        },
+        event: "L3_HIT".into(),
+        left_out: 0,
+        ..held
+    });
+    profile
+}
+
+#[test]
+fn what_locates_a_node_is_said_in_all_views() {
+    let written = |view: View| String::from_utf8(view.write(&located(), &HEADING)).unwrap();
+    let text = written(View::Text);
+    for said in [
+        " to locate l3_bound (",
+        "2,000 samples of L3_HIT, one in 2,000,000, of ",
+        "The CPU tells the instruction itself (PEBS).",
+        "OTHER locates it, too (--locate NODE=EVENT).",
+    ] {
+        assert!(text.contains(said), "{said}\n{text}");
+    }
+    for view in [View::Text, View::Html, View::Svg, View::Json, View::Firefox, View::Csv, View::Folded] {
+        let text = written(view);
+        let others = ["stretch", "condition", "slots went", "wasted", "-F", "\\u{a}"];
+        assert!(others.iter().all(|other| !text.contains(other)), "{text}");
+    }
+    assert!(written(View::Html).contains("functions that have most of the events"));
+    let json: serde_json::Value = serde_json::from_str(&written(View::Json)).unwrap();
+    assert_eq!((&json["locate"]["node"], &json["locate"]["precise"]), (&"l3_bound".into(), &true.into()));
+}
+
+#[test]
+fn events_without_samples_are_said() {
+    let mut profile = located();
+    let held = profile.held.as_mut().unwrap();
+    (held.samples, held.period, held.all) = (100, 1000, 1_000_000);
+    held.part = Some(topdown_report::ShareInterval { value: 0.1, low: 0.1, high: 0.15 });
+    let remarks = crate::views::remarks::of_all(&profile).join("\n");
+    assert!(remarks.contains("Samples stand for 10 % of these events: the kernel throttled"), "{remarks}");
+    let held = profile.held.as_mut().unwrap();
+    held.part = Some(topdown_report::ShareInterval { value: 0.1, low: 0.1, high: 1.0 });
+    let remarks = crate::views::remarks::of_all(&profile).join("\n");
+    assert!(!remarks.contains("Samples stand for") && !remarks.contains("With --period"), "{remarks}");
 }

@@ -52,10 +52,11 @@ pub(in crate::views) fn svg(profile: &Profile, command: &str) -> String {
             rect.page width="100%" height="100%" {}
             text.title x=(MARGIN) y="24" { (HtmlText(command)) }
             text.meta x=(MARGIN) y="43" {
-                "Width: " (time(profile)) " in user mode (" (remarks::amount(profile)) "). Colour: where most of the function's own slots went."
-                @if !remarks.is_empty() { title { (HtmlText(remarks.join("\n"))) } " *" }
+                "Width: " (time(profile)) " in user mode (" (remarks::amount(profile)) ")."
+                @if profile.held.is_none() { " Colour: where most of the function's own slots went." }
+                @if !remarks.is_empty() { title { (HtmlText(remarks.join(" "))) } " *" }
             }
-            (legend())
+            @if profile.held.is_none() { (legend()) }
             text.button.search x="99%" y="24" text-anchor="end" { "search" }
             text.button.reset x="99%" y="43" text-anchor="end" { "all" }
             text.matched x="99%" y="66" text-anchor="end" {}
