@@ -47,6 +47,8 @@ pub struct LocatingEvent {
     pub is_precise: bool,
     /// The published number of such events from one sample to the next.
     pub period: u64,
+    /// One counter alone counts it: no second event of its kind counts at the same time.
+    pub has_one_counter: bool,
 }
 
 /// A group of events, and what it tells.
@@ -199,8 +201,9 @@ fn make(name: &str, text: &DeepText, own: &'static Model, facts: &DeepFacts) -> 
 
 impl LocatingEvent {
     fn of(event: &DeepEvent) -> LocatingEvent {
-        let DeepEvent { name, config, config1, is_precise, period, .. } = event.clone();
-        LocatingEvent { name, config, config1, is_precise, period }
+        let DeepEvent { name, config, config1, is_precise, period, counters, .. } = event.clone();
+        let has_one_counter = counters.count_ones() == 1;
+        LocatingEvent { name, config, config1, is_precise, period, has_one_counter }
     }
 }
 

@@ -38,6 +38,7 @@ pub(super) fn located(text: &str, period: Option<u64>, sysfs: &Sysfs) -> Result<
         sampled: Config { config: event.config, config1: event.config1 },
         precise_ip: if event.is_precise { PRECISE } else { 0 },
         reload: None,
+        is_counted_beside: !event.has_one_counter,
     };
     Ok(SamplingRule {
         of: SamplesOf::Node { node, precise: false, above, other_events },

@@ -56,6 +56,8 @@ pub(crate) struct PmuSampling {
     pub(super) precise_ip: u64,
     /// What makes it a condition; none: each overflow is a sample.
     pub(super) reload: Option<Reload>,
+    /// There is a counter for a second one, which counts all.
+    pub(super) is_counted_beside: bool,
 }
 
 /// An event beside the one that samples: each overflow of one reloads the other's counter.
@@ -181,7 +183,8 @@ fn on_pmu(
     let masks = [mask(0b10)?, mask(0b11)?];
     let instructions = of(&instructions)?;
     let reload = Some(Reload { other, instructions, masks });
-    Ok(PmuSampling { name, kind, cpus: sysfs.cpus_with(kind), sampled, precise_ip: 0, reload })
+    let cpus = sysfs.cpus_with(kind);
+    Ok(PmuSampling { name, kind, cpus, sampled, precise_ip: 0, reload, is_counted_beside: true })
 }
 
 /// The shortest period of an event that has no more samples than half of what the kernel permits; 0: it is not known how often the

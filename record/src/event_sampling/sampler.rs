@@ -1,5 +1,5 @@
 //! An event that samples on one thread, or on one CPU. By itself each overflow is a sample; a second one beside it counts all, since the
-//! kernel stops the first where it throttles it.
+//! kernel stops the first where it throttles it. (Of an event that one counter alone counts there is none.)
 //!
 //! Of a condition it is a group: two counters that reload each other, of which one samples, and a third that counts all that the first
 //! does. A stretch begins where the last one ended. It ends when either of the two has counted its period, and is a sample if the one that
@@ -107,7 +107,7 @@ pub(crate) struct EventSampler {
     sampled: TaskEvent,
     /// Of a condition, the one that reloads it.
     _other: Option<TaskEvent>,
-    all: TaskEvent,
+    all: Option<TaskEvent>,
     _switches: Option<TaskEvent>,
     owner: Owner,
     period: u64,
@@ -174,7 +174,8 @@ impl EventSampler {
         let other = other.transpose()?;
         let mut third = attr(pmu, pmu.sampled, 0);
         third.read_format = group_read::TIMES;
-        let all = TaskEvent::open(third, tid, cpu, Some(&sampled).filter(|_| is_condition))?;
+        let all = || TaskEvent::open(third, tid, cpu, Some(&sampled).filter(|_| is_condition));
+        let all = pmu.is_counted_beside.then(all).transpose()?;
         let ring = ring(&sampled, counted)?;
         let switches = match counted {
             SampledTarget::Cpu { .. } if is_condition => {
@@ -265,7 +266,8 @@ impl EventSampler {
         // (one that has ended has nothing to stop)
         let _ = self.sampled.disable();
         let samples = self.drain();
-        let mut all = self.all.times().unwrap_or_default();
+        let all = self.all.as_ref().map_or_else(|| self.sampled.times_of_group(), TaskEvent::times);
+        let mut all = all.unwrap_or_default();
         match &self.owner {
             Owner::Cpu { owners, beside, .. } => {
                 // (where it can run nowhere else it runs here now)
