@@ -197,11 +197,23 @@ pub(crate) fn is_enough(sampled: u64, slots: f64, squares: f64) -> bool {
     sampled >= LEAST_SAMPLE && slots * slots >= LEAST_SAMPLE as f64 * squares
 }
 
+/// As many standard errors of a mean of so few as `STANDARD_ERRORS` are of many: quantiles of Student's t, by the first terms of their
+/// expansion in the degrees of freedom (Abramowitz and Stegun, 26.7.5).
+pub(crate) fn errors_of_few(freedom: f64) -> f64 {
+    let z = STANDARD_ERRORS;
+    let terms = [
+        (z.powi(3) + z) / 4.0,
+        (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0,
+        (3.0 * z.powi(7) + 19.0 * z.powi(5) + 17.0 * z.powi(3) - 15.0 * z) / 384.0,
+    ];
+    terms.iter().rev().fold(0.0, |rest, term| (rest + term) / freedom) + z
+}
+
 /// How far the part that a child has of a node may be off, where it is that of some turns: as `random_sample`, of whole turns, each
 /// with the slots of the node (x) and of the child (y). None: they are too few to tell.
 pub(crate) fn random_turns(some: &SomeTurns, part: f64, moments: &Moments) -> Option<f64> {
     let Moments { xx, xy, yy } = *moments;
-    let SomeTurns { turns, slots, left_out, .. } = *some;
+    let SomeTurns { turns, all_turns, slots, left_out, .. } = *some;
     if left_out <= 0.0 {
         return Some(0.0);
     }
@@ -211,7 +223,12 @@ pub(crate) fn random_turns(some: &SomeTurns, part: f64, moments: &Moments) -> Op
     let n = turns as f64;
     let squares = (yy - 2.0 * part * xy + part * part * xx).max(0.0);
     let variance = squares * n / (n - 1.0) * left_out;
-    Some(STANDARD_ERRORS * variance.sqrt() / slots + missed_by_turns(some, xx))
+    // (a few that were unlikely say as much as all others)
+    let errors = match all_turns {
+        Some(_) => STANDARD_ERRORS,
+        None => errors_of_few((slots * slots / xx - 1.0).max(1.0)),
+    };
+    Some(errors * variance.sqrt() / slots + missed_by_turns(some, xx))
 }
 
 /// The part of a node's slots that some turns have missed. All its slots are known: if they are more than so many turns can have, each
@@ -272,6 +289,15 @@ mod tests {
         assert_eq!(switches_between(10, 10), 0);
         assert_eq!(switches_between(10, 16), 1, "as today's kernels do it: six");
         assert_eq!(switches_between(u32::MAX - 1, 6), 2, "the sequence number goes round");
+    }
+
+    #[test]
+    fn standard_errors_of_few_are_those_of_students_t() {
+        // (quantiles that one in 31,574 is above, as of four in a normal distribution; there are never fewer than eight turns)
+        for (freedom, t) in [(1e9, 4.0), (100.0, 4.177), (24.0, 4.834), (10.0, 6.567), (7.0, 8.467)] {
+            let ratio = errors_of_few(freedom) / t;
+            assert!((0.97..1.001).contains(&ratio), "{freedom} {ratio}");
+        }
     }
 
     #[test]

@@ -156,18 +156,13 @@ impl GroupsInTurns {
             self.turns[next].switch(true);
         }
         self.add(last, at_work, &odds);
-        let stretch = match self.turns[next].all.len() > MOST_OFTEN {
+        let stretch = match self.turns.iter().any(|groups| groups.all.len() > MOST_OFTEN) {
             true => STRETCH,
-            false => self.lengths.next(next, self.chance(next, &self.odds)),
+            false => self.lengths.next(&self.odds),
         };
         let length = self.rotation.length(stretch.as_nanos() as u64);
         self.since = Instant::now();
         self.due = self.since + Duration::from_nanos(length);
-    }
-
-    /// How likely this turn was by these odds.
-    fn chance(&self, turn: usize, odds: &[f64]) -> f64 {
-        odds.get(turn).copied().unwrap_or(1.0 / self.turns.len() as f64)
     }
 
     /// Has those of these CPUs that came online counted in each turn from now on, and of those that went offline no more time. Which
@@ -222,7 +217,7 @@ impl GroupsInTurns {
         }
         // (several threads run at a time, or none does for a while)
         let ns = running_ns.min(self.since.elapsed().as_nanos() as u64);
-        self.lengths.add(turn, ns, self.chance(turn, odds));
+        self.lengths.add(turn, ns, odds);
     }
 
     /// What was counted so far: the stretch is over.

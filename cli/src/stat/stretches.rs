@@ -18,8 +18,8 @@ fn far(node: &Node) -> f64 {
     (node.value - node.low).max(node.high - node.value)
 }
 
-/// How long turns are. They grow, but one that has as much as the others of its group together tells little: none stands for more than an
-/// eighth of what these do.
+/// How long turns are: all as long at a time, whichever group comes, since how much time a turn stands for is reckoned by how likely it
+/// was. They grow, but one that stands for as much as the others of its group together tells little: none stands for more than an eighth of that.
 pub struct TurnLengths {
     /// Nanoseconds that the turns of each group stand for.
     stood_for: Vec<f64>,
@@ -31,14 +31,21 @@ impl TurnLengths {
         TurnLengths { stood_for: vec![0.0; turns] }
     }
 
-    /// A turn of this group is over, which was so likely.
-    pub fn add(&mut self, turn: usize, ns: u64, chance: f64) {
-        self.stood_for[turn] += ns as f64 / chance;
+    /// How likely a turn of this group is by these odds; empty: as likely as the others.
+    fn chance(&self, turn: usize, odds: &[f64]) -> f64 {
+        odds.get(turn).copied().unwrap_or(1.0 / self.stood_for.len() as f64)
     }
 
-    /// How long the next turn of this group is on average, which is so likely; `Rotation::length` makes it half as long again at the most.
-    pub fn next(&self, turn: usize, chance: f64) -> Duration {
-        let most = self.stood_for[turn] * chance / FEWEST_TURNS as f64;
+    /// A turn of this group is over, which was drawn by these odds.
+    pub fn add(&mut self, turn: usize, ns: u64, odds: &[f64]) {
+        self.stood_for[turn] += ns as f64 / self.chance(turn, odds);
+    }
+
+    /// How long the next turn is on average, which is drawn by these odds; `Rotation::length` makes it half as long again at the most.
+    pub fn next(&self, odds: &[f64]) -> Duration {
+        let chances = self.stood_for.iter().enumerate().map(|(turn, ns)| (self.chance(turn, odds), ns));
+        let others = chances.filter(|(chance, _)| *chance > 0.0).map(|(chance, ns)| chance * ns);
+        let most = others.fold(f64::INFINITY, f64::min) / FEWEST_TURNS as f64;
         Duration::from_nanos((most / 1.5) as u64).clamp(FIRST_STRETCH, STRETCH)
     }
 }
@@ -476,20 +483,55 @@ mod tests {
     #[test]
     fn turns_grow_as_far_as_the_others_of_their_group_let_them() {
         let mut lengths = TurnLengths::new(2);
-        let mut grow = |turns: usize, chance: f64| {
-            let next = (0..turns).map(|_| {
-                let next = lengths.next(0, chance);
-                lengths.add(0, next.as_nanos() as u64, chance);
-                next
-            });
-            next.last().unwrap()
+        let mut grow = |turns: usize, odds: [f64; 2]| {
+            (0..turns).for_each(|turn| lengths.add(turn % 2, lengths.next(&odds).as_nanos() as u64, &odds));
+            lengths.next(&odds)
         };
-        assert_eq!(grow(12, 0.5), FIRST_STRETCH);
-        assert!(grow(4, 0.5) > FIRST_STRETCH);
-        assert_eq!(grow(100, 0.5), STRETCH);
-        // the same turn stands for a hundred times as much where it is so unlikely
-        assert!(grow(1, 0.005) < STRETCH);
-        assert_eq!(lengths.next(1, 0.5), FIRST_STRETCH, "the other group has had none");
+        assert_eq!(grow(0, [0.5, 0.5]), FIRST_STRETCH);
+        assert_eq!(grow(22, [0.5, 0.5]), FIRST_STRETCH);
+        assert!(grow(6, [0.5, 0.5]) > FIRST_STRETCH);
+        assert_eq!(grow(200, [0.5, 0.5]), STRETCH);
+        // the same turn stands for fifty times as much where it is so unlikely
+        assert!(grow(0, [0.99, 0.01]) < STRETCH);
+        assert_eq!(grow(0, [1.0, 0.0]), STRETCH, "the other may not come");
+        assert_eq!(TurnLengths::new(3).next(&[]), FIRST_STRETCH);
+    }
+
+    /// Programs whose node is a part of the root that changes in time, by turns as long as they are made to be: neither the beginning, when
+    /// turns are short and the node's are likely, nor the end weighs more.
+    #[test]
+    fn each_part_of_the_time_weighs_as_much_however_long_turns_are_and_however_likely() {
+        const WHOLE: u64 = 6_000_000_000;
+        let mut random = Random::new(11);
+        let (mut sum, mut squares, mut outside, programs) = (0.0, 0.0, 0, 400);
+        for _ in 0..programs {
+            let mut part = || random.below(1 << 20) as f64 / f64::from(1 << 20);
+            let (at_first, at_last) = (part(), part());
+            let root = ToldNode { id: 1, root: 1 };
+            let mut over = Stretches::of_odds(vec![vec![root], vec![root, ToldNode { id: 2, root: 1 }]]);
+            let (mut lengths, mut now) = (TurnLengths::new(2), 0);
+            while now < WHOLE {
+                let second = if over.turns_of(1) < 2 * FEWEST_TURNS { 0.6 } else { 0.05 };
+                let odds = [1.0 - second, second];
+                let turn = usize::from(part() < second);
+                let ns = (lengths.next(&odds).as_nanos() as f64 * (0.5 + part())) as u64;
+                let ratio = if now < WHOLE / 2 { at_first } else { at_last };
+                let nodes = [node(1, TD_NODE_NONE, 1, 0.5), node(2, 1, 2, 0.5 * ratio)];
+                over.add(turn, &nodes[..1 + turn], ns, (ns, ns), &odds);
+                lengths.add(turn, ns, &odds);
+                now += ns;
+            }
+            let truth = 0.25 * (at_first + at_last);
+            let second = over.nodes(0.0)[1];
+            outside += u32::from(!(second.low <= truth && truth <= second.high));
+            // (what is too much of the beginning)
+            let bias = (second.value - truth) * (at_first - at_last).signum();
+            (sum, squares) = (sum + bias, squares + bias * bias);
+        }
+        let n = f64::from(programs);
+        let error = ((squares - sum * sum / n) / (n - 1.0) / n).sqrt();
+        assert_eq!(outside, 0);
+        assert!((sum / n).abs() < 4.0 * error, "{} ± {error}", sum / n);
     }
 
     #[test]
