@@ -121,19 +121,6 @@ static int is_known(const struct plant *plant)
     return 1;
 }
 
-/* Of /proc/cpuinfo: the first number behind this key. */
-static unsigned cpu_model(void)
-{
-    char line[256];
-    unsigned model = 0;
-    FILE *file = fopen("/proc/cpuinfo", "r");
-    CHECK(file != NULL);
-    while (fgets(line, sizeof line, file) && sscanf(line, "model : %u", &model) != 1)
-        ;
-    fclose(file);
-    return model;
-}
-
 static double seconds_now(void)
 {
     struct timespec now;
@@ -160,7 +147,7 @@ static void grow(const struct plant *plant, double seconds)
         work(100000);
 }
 
-static char report[1 << 20];
+static const char *report;
 static unsigned width; /* slots of a cycle */
 
 /* What is behind a key of an entry of this list, which has this name; NULL: it is not there. */
@@ -191,10 +178,7 @@ static double found(const char *leaf, const char *key)
 
 static void read_report(void)
 {
-    FILE *file = fopen(in_scratch("r.json"), "r");
-    CHECK(file != NULL);
-    report[fread(report, 1, sizeof report - 1, file)] = 0;
-    fclose(file);
+    report = text_in("r.json");
     CHECK_EQ(unlink(in_scratch("r.json")), 0);
 }
 
@@ -280,7 +264,7 @@ static void regions_below(const char *node, const char *leaf, const struct plant
 
 int main(int argc, char **argv)
 {
-    const unsigned model = cpu_model();
+    const unsigned model = of_cpuinfo("model : %u");
     width = model == 143 || model == 173 ? 6 : 5;
     events_of(model == 143 ? "spr" : model == 173 ? "gnr" : "icx");
     const struct plant *known[ALL];

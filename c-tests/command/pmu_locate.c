@@ -16,19 +16,6 @@ static struct located nodes[200];
 static size_t count;
 static char without[64]; /* a node that no event locates alone */
 
-/* Of /proc/cpuinfo: the first number behind this key. */
-static unsigned of_cpuinfo(const char *format)
-{
-    char line[256];
-    unsigned value = 0;
-    FILE *const file = fopen("/proc/cpuinfo", "r");
-    CHECK(file != NULL);
-    while (fgets(line, sizeof line, file) && sscanf(line, format, &value) != 1)
-        ;
-    fclose(file);
-    return value;
-}
-
 /* Whether the line names this CPU. */
 static int is_of(char *line, unsigned model, unsigned stepping)
 {
@@ -187,16 +174,6 @@ static void is_located(const struct located *one, const char *how, char *option)
     counts_are_true(one, how);
 }
 
-static const char *said_in(const char *file)
-{
-    static char said[1 << 16];
-    FILE *const text = fopen(in_scratch(file), "r");
-    CHECK(text != NULL);
-    said[fread(said, 1, sizeof said - 1, text)] = 0;
-    fclose(text);
-    return said;
-}
-
 /* Said, and the program has not run. */
 static void refused(const char *words, const char *const *options)
 {
@@ -241,7 +218,7 @@ int main(int argc, char **argv)
     is_located(one, "execs4", NULL);
     /* too few samples: it is said how to have more, and how precise they are */
     CHECK_EQ(recorded(one, "alone", (char *[]){strdup("--period"), strdup("1000003"), NULL}, "r.txt"), 0);
-    const char *const said = said_in("r.txt");
+    const char *const said = text_in("r.txt");
     fprintf(stderr, "%s", said);
     CHECK(strstr(said, one->event) != NULL && strstr(said, "With --period ") != NULL);
     refused("is no node of this CPU's tree", (const char *[]){"--locate", "nowhere", NULL});
@@ -250,7 +227,7 @@ int main(int argc, char **argv)
         struct located other = *one;
         snprintf(other.node, sizeof other.node, "%s", without);
         CHECK_EQ(recorded(&other, "alone", (char *[]){NULL}, "r.txt"), 0);
-        CHECK(strstr(said_in("r.txt"), "No event locates the node alone") != NULL);
+        CHECK(strstr(text_in("r.txt"), "No event locates the node alone") != NULL);
     }
     return 0;
 }

@@ -14,12 +14,7 @@ static char *told(const char *file, char *const *arguments)
         words[count++] = *arguments++;
     CHECK(count < 16);
     CHECK_EQ(run_alone(words), 0);
-    FILE *const stream = fopen(in_scratch(file), "r");
-    CHECK(stream != NULL);
-    static char text[1 << 20];
-    text[fread(text, 1, sizeof text - 1, stream)] = 0;
-    fclose(stream);
-    return text;
+    return text_in(file);
 }
 
 /* Lines of the text, "48.1 ± 4.2 ... lines.c:20  SPEND(30 * part); / * 30 % of the time * /", are true, and in this order. */

@@ -49,16 +49,6 @@ static struct storm *spent_file(void)
     return storm;
 }
 
-static char *text_of(const char *name)
-{
-    static char text[1 << 16];
-    FILE *const file = fopen(in_scratch(name), "r");
-    CHECK(file != NULL);
-    text[fread(text, 1, sizeof text - 1, file)] = 0;
-    fclose(file);
-    return text;
-}
-
 /* The number before these words of a text ("1,014 bursts"); 0 if they are not in it. */
 static double number_before(const char *text, const char *words)
 {
@@ -159,21 +149,21 @@ static void shape_is_true(const struct shape *shape)
     double all = 0, worst = 0;
     struct storm *storm = spent_file();
     CHECK(WEXITSTATUS(run(shape, 0)) == shape->status);
-    char *const output = strdup(text_of("output"));
+    char *const output = strdup(text_in("output"));
     CHECK(*output);
     munmap(storm, sizeof *storm);
     storm = spent_file();
     const int status = run(shape, 1);
     if (!WIFEXITED(status) || WEXITSTATUS(status) != shape->status)
         FAIL("%s: wait status %#x: %s", shape->name, status, stat_said());
-    CHECK(strcmp(text_of("output"), output) == 0 && *stat_said() == 0);
+    CHECK(strcmp(text_in("output"), output) == 0 && *stat_said() == 0);
     view("r.csv");
     csv_read(&csv, in_scratch("r.csv"));
     for (int k = 0; k < STORM_FUNCTIONS; k++)
         all += (double)storm->spent[k];
     const int told = *shape->letters ? functions_are_true(&csv, shape, storm, &worst) : stripped_is_true(&csv);
     view("text");
-    const char *const text = text_of("text");
+    const char *const text = text_in("text");
     const double time = number(&csv, 1, "time_ns", ""), unseen = 1e6 * number_before(text, " ms, "), bursts = number_before(text, " bursts)");
     const double cpu = fmax((double)storm->cpu_ns, all); /* (other mixes take more cycles on arm64, and no longer) */
     fprintf(stderr, "%s: %.0f bursts, %d functions told, worst share %.2f points off; %.1f ms seen, at most %.1f ms not, of %.1f ms, of which %.1f are functions'\n",

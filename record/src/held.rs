@@ -1,54 +1,9 @@
 //! What samples of an event are, and how much of all that ran they stand for.
 #![forbid(unsafe_code)]
 
-use crate::event_sampling::{EventSampling, Tally};
+use crate::event_sampling::{EventSampling, SamplesOf, Tally};
 use serde::Serialize;
 use topdown_report::ShareInterval;
-
-/// What samples are of.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
-pub enum SamplesOf {
-    /// Stretches in which this held.
-    Condition {
-        /// In words.
-        condition: String,
-    },
-    /// What locates a node of the tree.
-    Node {
-        /// perf's name of it.
-        node: String,
-        /// The instruction itself was sampled, and not one after it.
-        precise: bool,
-        /// The node above it whose event was sampled, if none locates it alone.
-        above: Option<String>,
-        /// Other events that locate it.
-        other_events: Vec<String>,
-    },
-}
-
-impl SamplesOf {
-    /// In a heading, behind what was recorded.
-    pub(crate) fn heading(&self) -> String {
-        match self {
-            SamplesOf::Condition { condition } => format!(" where {condition}"),
-            SamplesOf::Node { node, .. } => format!(" to locate {node}"),
-        }
-    }
-
-    /// What a function has a part of.
-    pub(crate) fn all(&self) -> &'static str {
-        match self {
-            SamplesOf::Condition { .. } => "the stretches",
-            SamplesOf::Node { .. } => "the events",
-        }
-    }
-
-    /// Whether a condition was to hold.
-    pub(crate) fn is_condition(&self) -> bool {
-        matches!(self, SamplesOf::Condition { .. })
-    }
-}
 
 /// What samples of an event are, and what part of all they make.
 #[derive(Clone, Debug, Serialize)]
@@ -68,7 +23,10 @@ pub struct EventShare {
     /// What the event counted in all.
     #[serde(rename = "events_in_all")]
     pub all: u64,
-    /// The part of these that samples stand for; None: nothing was counted, or it contradicts the samples.
+    /// That is all of it: where one counter alone counts the event, it is what came while the kernel did not throttle it.
+    #[serde(rename = "all_counted")]
+    pub is_counted: bool,
+    /// The part of these that samples stand for; None: not all were counted, or none, or it contradicts the samples.
     pub part: Option<ShareInterval>,
     /// The part of the time for which the counters were not others' (0 to 1).
     #[serde(rename = "time_counted")]
@@ -91,6 +49,7 @@ impl EventShare {
             samples: tally.held,
             left_out,
             all: tally.all.count,
+            is_counted: tally.uncounted == 0,
             part: part(tally, period),
             counted: if tally.all.enabled > 0 {
                 tally.all.running as f64 / tally.all.enabled as f64
@@ -110,7 +69,7 @@ fn part(tally: &Tally, period: u64) -> Option<ShareInterval> {
     let part = |stretches: u64| stretches as f64 * period as f64 / all;
     let low = part(tally.held);
     // (the three events are not read at one instant)
-    (all > 0.0 && low < 1.01).then(|| {
+    (all > 0.0 && low < 1.01 && tally.uncounted == 0).then(|| {
         let low = low.min(1.0);
         ShareInterval {
             value: low,
@@ -140,5 +99,6 @@ mod tests {
         assert_eq!(of(&tally(0, 0, 0)), None);
         // more than there were: no mask was heeded, say
         assert_eq!(of(&tally(150, 0, 10_000)), None);
+        assert_eq!(of(&Tally { uncounted: 1, ..tally(40, 0, 10_000) }), None);
     }
 }

@@ -64,8 +64,8 @@ pub use compare::{
 };
 pub use cpus::CpuTotals;
 pub use estimate::{EstimatedShares, NoShares};
-pub use event_sampling::EventSampling;
-pub use held::{EventShare, SamplesOf};
+pub use event_sampling::{EventSampling, SamplesOf};
+pub use held::EventShare;
 pub use journal::{Journal, JournalContents};
 pub use profile::{
     CallStack, FunctionFigures, Profile, ProfiledCore, ProfiledFunction, ProfiledLine, StackFrame,

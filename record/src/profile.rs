@@ -201,9 +201,9 @@ impl SampledWhole {
         let (sum, squares): (f64, f64) = (weights().sum(), weights().map(|weight| weight * weight).sum());
         // (of events weights are no time)
         let unseen = match &recording.sampling {
-            None => recording.totals.unseen.ns,
+            None => recording.totals.unseen.ns as f64,
             Some((sampling, tally)) => sampling.unsampled(tally),
-        } as f64;
+        };
         SampledWhole {
             time_ns: sum,
             bursts: if squares > 0.0 { sum * sum / squares } else { 0.0 },

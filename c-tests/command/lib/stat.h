@@ -76,14 +76,34 @@ static inline int run_under(const char *subcommand, const char *option, char *co
 
 static inline int run_counted(const char *option, char *const *arguments) { return run_under("stat", option, arguments); }
 
-/* What was said on standard error. */
-static inline char *stat_said(void)
+/* A text of the scratch directory. (The same memory each time) */
+static inline char *text_in(const char *name)
 {
-    static char buffer[65536];
-    FILE *file = fopen(in_scratch("said"), "r");
+    static char buffer[1 << 20];
+    FILE *file = fopen(in_scratch(name), "r");
     CHECK(file != NULL);
     buffer[fread(buffer, 1, sizeof buffer - 1, file)] = 0;
     fclose(file);
+    return buffer;
+}
+
+/* Of /proc/cpuinfo: the first number behind this key, as scanf(3) has it. */
+static inline unsigned of_cpuinfo(const char *key)
+{
+    char line[256];
+    unsigned value = 0;
+    FILE *const file = fopen("/proc/cpuinfo", "r");
+    CHECK(file != NULL);
+    while (fgets(line, sizeof line, file) && sscanf(line, key, &value) != 1)
+        ;
+    fclose(file);
+    return value;
+}
+
+/* What was said on standard error. */
+static inline char *stat_said(void)
+{
+    char *const buffer = text_in("said");
     for (char *at = buffer; (at = strstr(at, "\n  ")) != NULL;)
         memmove(at, at + 2, strlen(at + 2) + 1), *at = ' '; /* lines that were wrapped */
     return buffer;

@@ -5,14 +5,15 @@ mod node;
 mod owners;
 mod resolved;
 mod sampler;
+mod samples_of;
 mod selftest;
 mod written;
 
 pub(crate) use sampler::{EventSampler, Tally};
+pub use samples_of::SamplesOf;
 
 use crate::budget::max_sample_rate;
 use crate::cpus::of_this_cpu;
-use crate::held::SamplesOf;
 use crate::sampler::SampledTarget;
 use resolved::{MachineFacts, PmuSampling, SamplingRule};
 use std::collections::BTreeSet;
@@ -89,11 +90,12 @@ impl EventSampling {
         self.0.periods.sampled
     }
 
-    /// Of all that was counted, how many no sample stands for that could have one.
-    pub(crate) fn unsampled(&self, tally: &Tally) -> u64 {
+    /// How many events no sample stands for that could have one; infinitely many, where not all were counted.
+    pub(crate) fn unsampled(&self, tally: &Tally) -> f64 {
         match self.of() {
-            SamplesOf::Condition { .. } => 0, // (most of it has none)
-            SamplesOf::Node { .. } => tally.all.count.saturating_sub(tally.held * self.period()),
+            SamplesOf::Condition { .. } => 0.0, // (most of it has none)
+            SamplesOf::Node { .. } if tally.uncounted > 0 => f64::INFINITY,
+            SamplesOf::Node { .. } => tally.all.count.saturating_sub(tally.held * self.period()) as f64,
         }
     }
 

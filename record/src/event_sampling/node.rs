@@ -2,8 +2,8 @@
 #![forbid(unsafe_code)]
 
 use super::resolved::{Config, PmuSampling, SamplingRule, core_pmus};
+use super::samples_of::SamplesOf;
 use super::written::Periods;
-use crate::held::SamplesOf;
 use topdown::{DeepTree, LocatingEvent, deep_tree, metric, metric_of_name};
 use topdown_seam::sysfs::Sysfs;
 

@@ -1,8 +1,8 @@
 //! A condition as events of the PMUs of this machine that have auto counter reload.
 #![forbid(unsafe_code)]
 
+use super::samples_of::SamplesOf;
 use super::written::{ConditionText, EventText, Periods};
-use crate::held::SamplesOf;
 use perf_event_open_sys::bindings::perf_event_attr;
 use topdown_seam::attr::{self, Word};
 use topdown_seam::sysfs::{Sysfs, SysfsPmu};

@@ -40,6 +40,8 @@ pub(crate) struct Tally {
     pub all: EventTimes,
     /// Threads, or CPUs: each has a stretch that had not ended.
     pub threads: u64,
+    /// Of these so many have counts of which samples are missing: nothing beside the event counts all.
+    pub uncounted: u64,
 }
 
 impl Tally {
@@ -50,6 +52,7 @@ impl Tally {
         self.lost += other.lost;
         self.throttled += other.throttled;
         self.threads += other.threads;
+        self.uncounted += other.uncounted;
         self.all.count += other.all.count;
         self.all.enabled += other.all.enabled;
         self.all.running += other.all.running;
@@ -280,6 +283,8 @@ impl EventSampler {
             Owner::Thread { .. } => {}
         }
         self.tally.all = all;
+        let is_whole = self.all.is_some() || self.tally.throttled + self.tally.lost == 0;
+        self.tally.uncounted = u64::from(!is_whole);
         (samples, self.tally)
     }
 }

@@ -6,8 +6,8 @@
 
 use super::resolved::{PmuSampling, Reload, SamplingRule};
 use super::sampler::{EventSampler, Tally};
+use super::samples_of::SamplesOf;
 use super::written::Periods;
-use crate::held::SamplesOf;
 use crate::sampler::SampledTarget;
 use std::hint::black_box;
 use std::io;

@@ -5,7 +5,7 @@ mod listing;
 
 use super::flame::{self, Callees, Flames, Width};
 use super::{Heading, remarks};
-use crate::held::SamplesOf;
+use crate::event_sampling::SamplesOf;
 use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledFunction};
 use maud::{Markup, html};
 use topdown::TD_UNIT_SLOTS;

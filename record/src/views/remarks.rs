@@ -5,7 +5,8 @@ use crate::budget::{Limit, Pace};
 use crate::chances::MOST_PER_SECOND;
 use crate::cpus::{CpuChange, CpuTotals};
 use crate::estimate::{EstimatedShares, NoShares};
-use crate::held::{EventShare, SamplesOf};
+use crate::event_sampling::SamplesOf;
+use crate::held::EventShare;
 use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledFunction};
 use crate::strata::LEAST;
 use crate::unseen::Unseen;
@@ -205,6 +206,13 @@ fn of_condition(held: &EventShare, condition: &str) -> Vec<String> {
     ]
 }
 
+/// So many samples tell parts of a few points.
+const MANY_SAMPLES: u64 = 1000;
+/// More samples would cost too much of the time.
+const LEAST_PERIOD: u64 = 1000;
+/// Where samples are of fewer events, that is said.
+const WELL_SAMPLED: f64 = 0.98;
+
 /// What samples that locate a node are.
 fn of_node(held: &EventShare, precise: bool, above: Option<&str>, other_events: &[String]) -> Vec<String> {
     let EventShare { event, period, samples, all, .. } = held;
@@ -224,7 +232,13 @@ fn of_node(held: &EventShare, precise: bool, above: Option<&str>, other_events: 
     let sampled = (samples * period) as f64 / (*all).max(1) as f64;
     let shorter = (*all / MANY_SAMPLES).max(LEAST_PERIOD);
     let is_throttled = held.part.is_some_and(|part| part.high < WELL_SAMPLED);
-    if is_throttled || held.left_out as f64 > (1.0 - WELL_SAMPLED) * *samples as f64 {
+    if !held.is_counted {
+        remarks.push(
+            "How many of these events there were is not known, and parts may be anything: the kernel throttled samples, or there was no room, \
+             and one counter alone counts the event. A longer --period has fewer samples at once."
+                .into(),
+        );
+    } else if is_throttled || held.left_out as f64 > (1.0 - WELL_SAMPLED) * *samples as f64 {
         remarks.push(format!(
             "Samples stand for {:.0} % of these events: the kernel throttled the rest, or there was no room. It may be of any function, and \
              is in the intervals. A longer --period has fewer samples at once.",
@@ -239,13 +253,6 @@ fn of_node(held: &EventShare, precise: bool, above: Option<&str>, other_events: 
     }
     remarks
 }
-
-/// So many samples tell parts of a few points.
-const MANY_SAMPLES: u64 = 1000;
-/// More samples would cost too much of the time.
-const LEAST_PERIOD: u64 = 1000;
-/// Where samples are of fewer events, that is said.
-const WELL_SAMPLED: f64 = 0.98;
 
 /// Of samples of an event: what they are, and what is not in them.
 pub(super) fn of_held(held: &EventShare) -> Vec<String> {

@@ -471,9 +471,10 @@ fn conditional() -> Profile {
 }
 
 fn held() -> crate::held::EventShare {
-    use crate::held::SamplesOf;
+    use crate::event_sampling::SamplesOf;
     crate::held::EventShare {
         of: SamplesOf::Condition { condition: "ipc < 0.5".into() },
+        is_counted: true,
         event: "cycles".into(),
         period: 2_000_000,
         samples: 2000,
@@ -536,7 +537,7 @@ fn a_condition_is_said_in_all_views() {
 fn located() -> Profile {
     let mut profile = conditional();
     profile.held = profile.held.map(|held| crate::held::EventShare {
-        of: crate::held::SamplesOf::Node {
+        of: crate::event_sampling::SamplesOf::Node {
             node: "l3_bound".into(),
             precise: true,
             above: None,
@@ -583,4 +584,7 @@ fn events_without_samples_are_said() {
     held.part = Some(topdown_report::ShareInterval { value: 0.1, low: 0.1, high: 1.0 });
     let remarks = crate::views::remarks::of_all(&profile).join("\n");
     assert!(!remarks.contains("Samples stand for") && !remarks.contains("With --period"), "{remarks}");
+    profile.held.as_mut().unwrap().is_counted = false;
+    let remarks = crate::views::remarks::of_all(&profile).join("\n");
+    assert!(remarks.contains("How many of these events there were is not known"), "{remarks}");
 }

@@ -1,0 +1,49 @@
+//! What samples of an event are of, in words and in JSON.
+#![forbid(unsafe_code)]
+
+use serde::Serialize;
+
+/// What samples are of.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum SamplesOf {
+    /// Stretches in which this held.
+    Condition {
+        /// In words.
+        condition: String,
+    },
+    /// What locates a node of the tree.
+    Node {
+        /// perf's name of it.
+        node: String,
+        /// The instruction itself was sampled, and not one after it.
+        precise: bool,
+        /// The node above it whose event was sampled, if none locates it alone.
+        above: Option<String>,
+        /// Other events that locate it.
+        other_events: Vec<String>,
+    },
+}
+
+impl SamplesOf {
+    /// In a heading, behind what was recorded.
+    pub(crate) fn heading(&self) -> String {
+        match self {
+            SamplesOf::Condition { condition } => format!(" where {condition}"),
+            SamplesOf::Node { node, .. } => format!(" to locate {node}"),
+        }
+    }
+
+    /// What a function has a part of.
+    pub(crate) fn all(&self) -> &'static str {
+        match self {
+            SamplesOf::Condition { .. } => "the stretches",
+            SamplesOf::Node { .. } => "the events",
+        }
+    }
+
+    /// Whether a condition was to hold.
+    pub(crate) fn is_condition(&self) -> bool {
+        matches!(self, SamplesOf::Condition { .. })
+    }
+}
