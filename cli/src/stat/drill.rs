@@ -5,6 +5,7 @@
 use super::cpus::cpus_of;
 use super::stretches::{Stretches, ToldNode};
 use crate::outcome::{Failure, failed};
+use crate::say;
 use std::collections::BTreeSet;
 use topdown::{
     Bottleneck, Bounded, DeepGroup, DeepTree, FEWEST_TURNS, Node, Options, TD_NODE_NONE, deep_tree, metric,
@@ -136,6 +137,12 @@ impl TurnPlan {
         let deep =
             tree.groups().iter().filter(|group| group.level <= level && group.nodes.iter().any(is_wanted));
         let deep = deep.map(|group| TurnPart { subtree: TD_NODE_NONE, group: group.number });
+        let deep: Vec<TurnPart> = deep.collect();
+        if deep.is_empty() {
+            say(
+                "levels 3 to 6 are not counted: beside level 1 none of their nodes fits into the counters here (`topdown list --nodes`)",
+            );
+        }
         Ok(TurnPlan { parts: own(2).chain(deep).collect(), drills: wanted.drill })
     }
 }

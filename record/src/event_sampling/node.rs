@@ -28,7 +28,9 @@ pub(super) fn located(text: &str, period: Option<u64>, sysfs: &Sysfs) -> Result<
     });
     let pmu = pmus.iter().find(|(name, _)| with.contains(name));
     let Some((name, kind)) = pmu.and_then(|(name, pmu)| Some((*name, pmu.kind()?))) else {
-        return Err("--locate: the kernel shows no PMU of cores in /sys/bus/event_source/devices".into());
+        return Err("--locate: the kernel shows no PMU of cores in /sys/bus/event_source/devices, as in a virtual machine that has none \
+                    (`topdown check` says why)"
+            .into());
     };
     let LocatedNode { node, above, event, other_events } = LocatedNode::of(text, tree)?;
     let sampling = PmuSampling {
