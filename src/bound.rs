@@ -209,26 +209,41 @@ pub(crate) fn errors_of_few(freedom: f64) -> f64 {
     terms.iter().rev().fold(0.0, |rest, term| (rest + term) / freedom) + z
 }
 
-/// How far the part that a child has of a node may be off, where it is that of some turns: as `random_sample`, of whole turns, each
-/// with the slots of the node (x) and of the child (y). None: they are too few to tell.
-pub(crate) fn random_turns(some: &SomeTurns, part: f64, moments: &Moments) -> Option<f64> {
-    let Moments { xx, xy, yy } = *moments;
+/// What the sum of squares of the residuals of turns, of which `squares` is that of their slots, is to be multiplied by for the square of
+/// how far their sum may be off. None: they are too few to tell.
+pub(crate) fn spread_of_turns(some: &SomeTurns, squares: f64) -> Option<f64> {
     let SomeTurns { turns, all_turns, slots, left_out, .. } = *some;
     if left_out <= 0.0 {
         return Some(0.0);
     }
-    if !is_enough(turns, slots, xx) {
+    if !is_enough(turns, slots, squares) {
         return None;
     }
     let n = turns as f64;
-    let squares = (yy - 2.0 * part * xy + part * part * xx).max(0.0);
-    let variance = squares * n / (n - 1.0) * left_out;
     // (a few that were unlikely say as much as all others)
     let errors = match all_turns {
         Some(_) => STANDARD_ERRORS,
-        None => errors_of_few((slots * slots / xx - 1.0).max(1.0)),
+        None => errors_of_few((slots * slots / squares - 1.0).max(1.0)),
     };
-    Some(errors * variance.sqrt() / slots + missed_by_turns(some, xx))
+    Some(errors * errors * n / (n - 1.0) * left_out)
+}
+
+/// By what the square of an error of few turns is larger that is not of a share: nothing limits what there is in a few of them, so that their
+/// errors lean to one side, the more so the fewer they are, which have this sum of slots and of their squares.
+pub(crate) fn skew(slots: f64, squares: f64) -> f64 {
+    1.0 + STANDARD_ERRORS * STANDARD_ERRORS * squares / (slots * slots)
+}
+
+/// How far the part that a child has of a node may be off, where it is that of some turns: as `random_sample`, of whole turns, each
+/// with the slots of the node (x) and of the child (y). None: they are too few to tell.
+pub(crate) fn random_turns(some: &SomeTurns, part: f64, moments: &Moments) -> Option<f64> {
+    let Moments { xx, xy, yy } = *moments;
+    let spread = spread_of_turns(some, xx)?;
+    if some.left_out <= 0.0 {
+        return Some(0.0);
+    }
+    let squares = (yy - 2.0 * part * xy + part * part * xx).max(0.0);
+    Some((spread * squares).sqrt() / some.slots + missed_by_turns(some, xx))
 }
 
 /// The part of a node's slots that some turns have missed. All its slots are known: if they are more than so many turns can have, each

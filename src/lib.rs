@@ -88,9 +88,10 @@ pub fn metric(id: u32) -> Option<Metric> {
 }
 
 pub use model::{
-    Bottleneck, Bounded, Core, DeepGroup, DeepTree, LocatingEvent, NoDeeper, core_as_published,
-    core_of_subtree, cores, deep_tree, deep_tree_of, deepest_level, fingerprint, groups_of_level, is_bounded,
-    metric_of_name, not_measured, subtree_of_name, subtrees_of_level,
+    Bottleneck, Bounded, CompanionMetric, Core, DeepGroup, DeepTree, LocatingEvent, NoDeeper, companions,
+    core_as_published, core_of_subtree, cores, counted_companions, deep_tree, deep_tree_of, deepest_level,
+    fingerprint, groups_of_level, is_bounded, metric_of_name, not_measured, subtree_of_name,
+    subtrees_of_level,
 };
 pub use options::{CoreKind, Corrections, OptionNames, Options, SourceKind, Target, name_options};
 pub use probe::{Finding, Survey, Verdict, probe};
@@ -102,7 +103,7 @@ pub use sample::{
 pub use sampling::{SampledEvents, SampledNode, sampled_events};
 pub use source::simulated::Mix;
 pub use sum::{
-    Empties, Execution, FEWEST_TURNS, InputSum, MOST_NODES_IN_TURNS, Sum, TD_SAMPLE_SPARSE, TurnTally,
-    is_in_turns,
+    Empties, Execution, FEWEST_TURNS, InputSum, MOST_NODES_IN_TURNS, SampledTurns, Sum, TD_SAMPLE_SPARSE,
+    TurnTally, is_in_turns,
 };
 pub use tree::{MovedSlots, Node, decode_tree, decode_tree_bare};

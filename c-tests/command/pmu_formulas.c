@@ -1,251 +1,7 @@
 /* Each node of this CPU's tree of deeper levels that `topdown stat --td-level 6` counts is what its published formula says of the rates at
  * which the program's events truly happen. Arguments: the seed.
  * needs: counters, explore */
-#include "lib/stat.h"
-#include <ctype.h>
-#include <inttypes.h>
-#include <math.h>
-#include "vm/mix.h"
-
-/* A line `event`, `figure` or `node` of the text. */
-struct text_line {
-    char name[80], unit[16];
-    char *formula;            /* NULL: an event, or what the core's own text tells */
-    uint64_t config, extra;
-    double rate;              /* of an event, in a cycle; NaN: it is the mix's */
-};
-static struct text_line lines[800];
-static size_t all;
-static unsigned model, width, is_smt;
-static double tsc_ghz;
-static char report[1 << 22];
-
-static struct text_line *line_of(const char *name)
-{
-    for (size_t k = 0; k < all; k++)
-        if (strcmp(lines[k].name, name) == 0)
-            return &lines[k];
-    return NULL;
-}
-
-/* A node of the report: its share, low and high end; 0: it was not measured. */
-static int told(const char *name, double share[3])
-{
-    char key[96];
-    snprintf(key, sizeof key, "\"tma_%s\": { \"value\": ", name);
-    const char *node = strstr(report, key);
-    return node && sscanf(node + strlen(key), "%lf, \"low\": %lf, \"high\": %lf", &share[0], &share[1], &share[2]) == 3;
-}
-
-/* A formula, read from here on. */
-static const char *at;
-static double worth(const char *name);
-static double choice(void);
-
-static int is_next(const char *sign)
-{
-    at += strspn(at, " ");
-    const size_t length = strlen(sign);
-    if (strncmp(at, sign, length) != 0 || (isalpha((unsigned char)sign[0]) && at[length] != ' '))
-        return 0;
-    at += length;
-    return 1;
-}
-
-static double operand(void)
-{
-    char word[80];
-    double value, other;
-    if (is_next("(")) {
-        value = choice();
-        CHECK(is_next(")"));
-        return value;
-    }
-    const int is_least = strncmp(at, "min(", 4) == 0;
-    if (is_least || strncmp(at, "max(", 4) == 0) {
-        at += 4;
-        value = choice();
-        CHECK(is_next(","));
-        other = choice();
-        CHECK(is_next(")"));
-        return (value < other) == is_least ? value : other;
-    }
-    char *end;
-    value = strtod(at, &end);
-    if (end > at && *end != '_' && !isalpha((unsigned char)*end)) {
-        at = end;
-        return value;
-    }
-    const size_t length = strcspn(at, " (),+*/<>");
-    CHECK(length > 0 && length < sizeof word);
-    snprintf(word, sizeof word, "%.*s", (int)length, at);
-    at += length;
-    return worth(word);
-}
-
-static double product(void)
-{
-    double value = operand();
-    for (;;)
-        if (is_next("*")) {
-            value *= operand();
-        } else if (is_next("/")) {
-            const double by = operand();
-            value = value == 0 && by == 0 ? 0 : value / by;
-        } else {
-            return value;
-        }
-}
-
-static double sum(void)
-{
-    double value = product();
-    for (;;)
-        if (is_next("+"))
-            value += product();
-        else if (is_next("- "))
-            value -= product();
-        else
-            return value;
-}
-
-static double compared(void)
-{
-    const double value = sum();
-    if (is_next("<="))
-        return value <= sum();
-    if (is_next(">="))
-        return value >= sum();
-    if (is_next("<"))
-        return value < sum();
-    if (is_next(">"))
-        return value > sum();
-    return value;
-}
-
-static double choice(void)
-{
-    const double then = compared();
-    if (!is_next("if"))
-        return then;
-    const double condition = compared();
-    CHECK(is_next("else"));
-    const double otherwise = choice();
-    return condition != 0 ? then : otherwise;
-}
-
-static double formula(const char *text)
-{
-    const char *before = at;
-    at = text;
-    const double value = choice();
-    at = before;
-    return value;
-}
-
-/* What is behind a name, in a cycle. */
-static double worth(const char *name)
-{
-    double share[3];
-    if (strcmp(name, "smt_on") == 0)
-        return is_smt;
-    if (strcmp(name, "tsc_ghz") == 0)
-        return tsc_ghz;
-    if (strncmp(name, "TOPDOWN.SLOTS", 13) == 0)
-        return width;
-    const struct text_line *line = line_of(name);
-    if (line && isupper((unsigned char)name[0]))
-        return line->rate;
-    if (line && line->formula)
-        return formula(line->formula);
-    return told(name, share) ? share[0] : NAN;
-}
-
-/* Reads the text that has this model, of its first steppings; 0: it is another. */
-static int read_text(const char *path)
-{
-    static char text[4096];
-    char wanted[16];
-    int is_it = 0;
-    FILE *file = fopen(path, "r");
-    CHECK(file != NULL);
-    snprintf(wanted, sizeof wanted, " 0x%x", model);
-    all = 0;
-    while (fgets(text, sizeof text, file)) {
-        struct text_line line = {.rate = NAN};
-        text[strcspn(text, "\n")] = ' ';
-        if (strncmp(text, "cpu ", 4) == 0)
-            is_it = strstr(text, wanted) != NULL && strstr(text, " from ") == NULL;
-        const char *extra = strstr(text, " extra ");
-        if (sscanf(text, "event %79s %" SCNi64, line.name, (int64_t *)&line.config) == 2) {
-            line.extra = extra ? strtoull(extra + 7, NULL, 0) : 0;
-            line.rate = strstr(text, " fixed") ? 1 : NAN; /* (an instruction takes a cycle, and a cycle one of the reference) */
-        } else {
-            char *value = strstr(text, " = "), *of = strstr(text, ", of "), *below = strstr(text, " > ");
-            const int is_figure = strncmp(text, "figure", 6) == 0;
-            if (value == NULL || !(is_figure || strncmp(text, "node", 4) == 0))
-                continue;
-            const char *name = !is_figure && below && below < value ? below + 3 : text + 6;
-            CHECK_EQ(sscanf(name, "%79s", line.name), 1);
-            if (of) {
-                CHECK_EQ(sscanf(of + 5, "%15[a-z]", line.unit), 1);
-                *of = 0;
-            }
-            line.formula = strncmp(value + 3, "told", 4) == 0 ? NULL : strdup(value + 3);
-        }
-        CHECK(all < sizeof lines / sizeof lines[0]);
-        lines[all++] = line;
-    }
-    fclose(file);
-    return is_it;
-}
-
-/* Whether the core's own text counts it: of this the mix tells the rate. */
-static int is_own(uint64_t config)
-{
-    char command[256];
-    snprintf(command, sizeof command,
-             "for text in $(grep -liE '^cpu .* 0x%x( |$)' cpus/intel-*.txt); do grep -iE '^(event|leader)' $text; done |"
-             " grep -qiE '0x0*%" PRIx64 "([^0-9a-f]|$)'", model, config);
-    return system(command) == 0;
-}
-
-static unsigned number_of(const char *command)
-{
-    unsigned number = 0;
-    FILE *pipe = popen(command, "r");
-    CHECK(pipe != NULL);
-    if (fscanf(pipe, "%u", &number) != 1)
-        number = 0;
-    pclose(pipe);
-    return number;
-}
-
-/* Rates, the same for the program and for who judges it. */
-static void draw_rates(uint64_t seed, int set)
-{
-    const struct vm_mix mix = {24, 8, 12, 6, 9, 10, 9};
-    if (set) {
-        vm_mix_set(mix, 0, 0, 0);
-        vm_rates_clear();
-    }
-    for (struct text_line *line = lines; line < lines + all; line++) {
-        if (!isupper((unsigned char)line->name[0]) && !isdigit((unsigned char)line->name[0]))
-            continue;
-        if (line->formula || line->config == 0 || line->rate == 1)
-            continue;
-        const uint64_t per65536 = 1000 + next_random(&seed) % 20000;
-        if (is_own(line->config))
-            continue;
-        line->rate = (double)per65536 / 65536;
-        if (set)
-            CHECK(line->extra ? vm_rate_set_extra(line->config, line->extra, per65536, VM_PER_CYCLE)
-                              : vm_rate_set(line->config, per65536, VM_PER_CYCLE));
-    }
-    struct text_line *retired = line_of("UOPS_RETIRED.SLOTS");
-    if (retired)
-        retired->rate = 24 / 64.0 * width;
-}
+#include "lib/formulas.h"
 
 /* Of a hybrid CPU its first one, a P-core, is counted, and what counts runs on the last one. */
 static int is_hybrid(void) { return access("/sys/devices/cpu_core", F_OK) == 0; }
@@ -258,26 +14,9 @@ static void run_on(int cpu)
         CHECK_EQ(sched_setaffinity(0, sizeof set, &set), 0);
 }
 
-static double seconds_of(clockid_t clock)
-{
-    struct timespec now;
-    CHECK_EQ(clock_gettime(clock, &now), 0);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 int main(int argc, char **argv)
 {
-    model = number_of("sed -n 's/^model[[:space:]]*: //p' /proc/cpuinfo");
-    char seed_text[32];
-    FILE *texts = popen("ls cpus/deep/*.txt", "r");
-    char path[256];
-    int is_found = 0;
-    while (!is_found && fscanf(texts, "%255s", path) == 1)
-        is_found = read_text(path);
-    pclose(texts);
-    if (!is_found)
-        SKIP("no tree of deeper levels has model %u", model);
-    is_smt = number_of("cat /sys/devices/system/cpu/smt/active");
+    find_text();
     uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : seed_of(argc, argv);
     run_on(0);
     if (argc > 2) { /* the program */
@@ -287,17 +26,9 @@ int main(int argc, char **argv)
         return 0;
     }
     stat_begins();
-    td_t *td = NULL;
-    struct td_info info = {0};
-    td_must(td_open(&td, NULL));
-    td_must(td_get_info(td, &info));
-    width = info.slots_per_cycle;
-    td_close(td);
-    const double from = seconds_of(CLOCK_MONOTONIC);
-    const uint64_t ticks = __builtin_ia32_rdtsc();
-    work(100000000);
-    tsc_ghz = (double)(__builtin_ia32_rdtsc() - ticks) * 1e-9 / (seconds_of(CLOCK_MONOTONIC) - from);
-    fprintf(stderr, "seed %llu, %s, %u slots, time-stamp counter %.3f GHz\n", (unsigned long long)seed, path, width, tsc_ghz);
+    find_rates();
+    char seed_text[32];
+    fprintf(stderr, "seed %llu, %u slots, time-stamp counter %.3f GHz\n", (unsigned long long)seed, width, tsc_ghz);
     snprintf(seed_text, sizeof seed_text, "%llu", (unsigned long long)seed);
     char *const one_cpu[] = {beside("../release/topdown"), strdup("stat"), strdup("--td-level"), strdup("6"), strdup("-o"),
                              in_scratch("r.json"), strdup("-C0"), strdup(own_path()), strdup("work"), seed_text, NULL};
@@ -312,7 +43,7 @@ int main(int argc, char **argv)
     unsigned compared_nodes = 0, wrong = 0, unknown = 0;
     for (const struct text_line *node = lines; node < lines + all; node++) {
         double share[3];
-        if (node->formula == NULL || node->unit[0] == 0 || !told(node->name, share))
+        if (node->formula == NULL || node->unit[0] == 0 || node->is_metric || !told(node->name, share))
             continue;
         double truth = formula(node->formula);
         if (!isfinite(truth)) {

@@ -3,7 +3,7 @@
 use crate::{print, say};
 use serde::Serialize;
 use std::process::ExitCode;
-use topdown::{Core, cores, deep_tree, metric, not_measured};
+use topdown::{Core, companions, cores, deep_tree, metric, not_measured};
 
 /// The family of cores that MIDR_EL1 identifies; their models are its part numbers.
 const ARM64: u32 = 0;
@@ -18,6 +18,10 @@ pub struct Arguments {
     /// and which cannot be counted here, and why
     #[arg(long, conflicts_with_all = ["json", "markdown"])]
     nodes: bool,
+    /// The companion figures of this CPU (`topdown stat --metrics`): what each is in, the groups that it is of, and which cannot be counted
+    /// here, and why
+    #[arg(long, conflicts_with_all = ["json", "markdown", "nodes"])]
+    metrics: bool,
     /// Print the table of docs/cpus.md
     #[arg(long, hide = true, conflicts_with = "json")]
     markdown: bool,
@@ -35,6 +39,8 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         topdown_report::json(&cores().map(ListJson::new).collect::<Vec<_>>())
     } else if arguments.nodes {
         nodes()
+    } else if arguments.metrics {
+        metrics()
     } else if arguments.markdown {
         markdown()
     } else {
@@ -67,6 +73,21 @@ fn nodes() -> String {
         if let Some(advice) = topdown_report::advice(node.field()) {
             out += &format!("{}    {advice}\n", "  ".repeat(level as usize - 1));
         }
+    }
+    out
+}
+
+/// The companion figures of the CPU that runs this.
+fn metrics() -> String {
+    let companions = companions();
+    if companions.is_empty() {
+        return "no companion figures are published for this CPU, or its core is not counted\n".into();
+    }
+    let mut out = String::from("companion figures: name, what it is in, and its groups\n");
+    for one in &companions {
+        let why =
+            if one.untold.is_empty() { String::new() } else { format!("  not counted here: {}", one.untold) };
+        out += &format!("{}  {}  [{}]{why}\n", one.name, one.unit, one.groups.join(" "));
     }
     out
 }

@@ -133,7 +133,9 @@ impl Arguments {
     fn turns(&self) -> Result<TurnPlan, Failure> {
         if self.inside {
             return match self.deep.are_wanted() {
-                true => Err(failed("--drill and --nodes count the whole from outside: not with --inside")),
+                true => Err(failed(
+                    "--drill, --nodes and --metrics count the whole from outside: not with --inside",
+                )),
                 false => Ok(TurnPlan::default()),
             };
         }
@@ -156,12 +158,12 @@ impl Arguments {
         let taken = "no group holds this level here, and its parts take turns on all counters (--inside: from one execution of a region to another)";
         match refused.iter().find(|(given, _)| *given) {
             Some((_, option)) => {
-                Err((FAILED, format!("--td-level, --drill, --nodes: {taken}: not with {option}")))
+                Err((FAILED, format!("--td-level, --drill, --nodes, --metrics: {taken}: not with {option}")))
             }
             None if self.outside => Ok(()),
             None => {
                 say(&format!(
-                    "counted from outside alone, without regions: {taken} (--td-level, --drill, --nodes)"
+                    "counted from outside alone, without regions: {taken} (--td-level, --drill, --nodes, --metrics)"
                 ));
                 Ok(())
             }

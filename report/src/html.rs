@@ -12,6 +12,7 @@ mod timeline;
 mod trees;
 
 use crate::bottlenecks;
+use crate::companions;
 use crate::model::{Figures, Report};
 use crate::words::{self, clean, percent, thousands, time};
 use bar::LARGE;
@@ -34,6 +35,7 @@ pub fn render(report: &Report) -> String {
             (whole(report, &much))
             (timeline::section(report.timeline.as_ref()))
             (wasted(report))
+            (companion_figures(report))
             (regions::section(report))
             (processes::section(report))
             (threads::section(report))
@@ -84,6 +86,21 @@ fn whole(report: &Report, much: &str) -> Markup {
                 (page::marks("the bound: a part may be so much longer or shorter"))
                 span { (PreEscaped(UNMEASURED)) "not measured" }
                 span { "level 1 above, its parts (level 2) below" }
+            }
+        }
+    }
+}
+
+/// Figures that are no shares, if some were asked for.
+fn companion_figures(report: &Report) -> Markup {
+    let runs = report.outside.iter().map(|outside| &outside.run);
+    html! {
+        @for run in runs.filter(|run| !run.metrics.is_empty()) {
+            section.card {
+                h2 { "Companion figures" }
+                ul {
+                    @for one in companions::lines(&run.metrics) { li { (HtmlText(&one)) } }
+                }
             }
         }
     }

@@ -13,6 +13,7 @@ mod sum;
 mod account;
 mod advice;
 mod bottlenecks;
+mod companions;
 mod merge;
 pub mod model;
 pub mod nodes;

@@ -121,6 +121,24 @@ pub struct BottleneckFigure {
     pub advice: String,
 }
 
+/// A figure that is no share of slots.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct CompanionFigure {
+    /// perf's name of it, without "tma_".
+    pub name: String,
+    /// None: not measured.
+    pub value: Option<f64>,
+    /// No less than this; none: not known.
+    pub low: Option<f64>,
+    /// Nor more; none: there is no end.
+    pub high: Option<f64>,
+    /// What it is in; "share": of one.
+    pub unit: String,
+    /// Why it has no value; empty: it has one.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub why: String,
+}
+
 /// How a command ended, and what was seen of it.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Run {
@@ -130,6 +148,9 @@ pub struct Run {
     /// The bottleneck view, the largest first, where all was counted that it takes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bottlenecks: Vec<BottleneckFigure>,
+    /// Companion figures, as far as they were asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub metrics: Vec<CompanionFigure>,
     /// The published tree that these are of: "TMA 5.2, table of 2026-06-02".
     #[serde(skip_serializing_if = "String::is_empty")]
     pub tree: String,

@@ -3,6 +3,7 @@
 
 use crate::account::BoundedShares;
 use crate::bottlenecks;
+use crate::companions;
 use crate::model::{Figures, Item, Region, Report, Thread, UNTOLD};
 use crate::words::{self, clean, percent, short, thousands, time};
 use std::collections::BTreeSet;
@@ -67,6 +68,10 @@ pub fn render(report: &Report) -> String {
         }
     }
     parts(&mut out, &report.whole, "outside regions", !report.regions.is_empty());
+    for run in report.outside.iter().map(|outside| &outside.run).filter(|run| !run.metrics.is_empty()) {
+        line(&mut out, 2, "companion figures:");
+        companions::lines(&run.metrics).iter().for_each(|one| line(&mut out, 4, one));
+    }
     kinds_of_core(&mut out, report);
     let threads = words::threads(report, MOST);
     if threads.len() > 1 {

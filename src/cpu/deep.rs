@@ -9,6 +9,8 @@ const MOST_EVENTS: usize = 400;
 const MOST_NODES: usize = 400;
 /// No tree is deeper.
 const MOST_LEVELS: u32 = 6;
+/// As many as nodes, more or less.
+const MOST_COMPANIONS: usize = 400;
 /// Intel's view has twelve.
 const MOST_BOTTLENECKS: usize = 20;
 /// General-purpose counters of any core.
@@ -32,6 +34,19 @@ pub struct DeepText {
     pub nodes: Vec<DeepNode>,
     /// Each after those that it takes, but the rest of all, which follows from the others.
     pub bottlenecks: Vec<DeepBottleneck>,
+    pub companions: Vec<DeepCompanion>,
+}
+
+/// A figure that is no share of slots, as instructions per cycle or misses of a cache: of events alone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeepCompanion {
+    /// perf's name, without "tma_".
+    pub name: String,
+    pub value: Expression,
+    /// What it is in; where that ends with "/s", the value is of the time in which all was counted.
+    pub unit: String,
+    /// By these names it may be asked for with others: one of ours, then perf's.
+    pub groups: Vec<String>,
 }
 
 /// A figure of the bottleneck view: a share of slots that follows from nodes, parts and other bottlenecks.
@@ -157,6 +172,10 @@ impl DeepText {
                 let bottleneck = self.bottleneck(rest)?;
                 self.bottlenecks.push(bottleneck);
             }
+            ("metric", _) => {
+                let companion = self.companion(rest)?;
+                self.companions.push(companion);
+            }
             _ => return Err(format!("'{keyword} {rest}' is no line of a deeper tree")),
         }
         Ok(())
@@ -227,6 +246,23 @@ impl DeepText {
             name: name.into(),
             value: self.value(name, value.trim())?,
             above: percent(above)?,
+        })
+    }
+
+    fn companion(&self, rest: &str) -> Result<DeepCompanion, String> {
+        let (name, rest) = rest.split_once('=').ok_or("a metric has no '='")?;
+        let (value, rest) = rest.split_once(", in ").ok_or("a metric has no ', in ...'")?;
+        let (unit, groups) = rest.split_once(", of ").ok_or("a metric has no ', of ...'")?;
+        let name = name.trim();
+        if self.companions.iter().any(|other| other.name == name) || self.companions.len() == MOST_COMPANIONS
+        {
+            return Err(format!("the metric {name} is there already, or is one too many"));
+        }
+        Ok(DeepCompanion {
+            name: name.into(),
+            value: self.value(name, value.trim())?,
+            unit: unit.trim().into(),
+            groups: groups.split_whitespace().map(String::from).collect(),
         })
     }
 

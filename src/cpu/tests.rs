@@ -35,8 +35,11 @@ fn names_of_deeper_trees_are_there_and_thresholds_nest() {
     let texts = deep_texts();
     assert_eq!(texts.len(), 13);
     for text in &texts {
-        let values = text.nodes.iter().filter_map(|node| node.value.as_ref());
-        for name in values.chain(text.figures.iter().map(|(_, value)| value)).flat_map(Expression::names) {
+        let of_nodes = text.nodes.iter().filter_map(|node| node.value.as_ref());
+        let of_figures = text.figures.iter().map(|(_, value)| value);
+        let values: Vec<&Expression> =
+            of_nodes.chain(of_figures).chain(text.companions.iter().map(|one| &one.value)).collect();
+        for name in values.iter().flat_map(|value| value.names()) {
             let is_word = ["smt_on", "tsc_ghz", "TOPDOWN.SLOTS:PERF_METRICS"].contains(&name);
             let is_latency = name.ends_with(":RETIRE_LATENCY");
             let is_there =
@@ -44,10 +47,7 @@ fn names_of_deeper_trees_are_there_and_thresholds_nest() {
             assert!(is_word || is_latency || is_there, "{} {name}", text.version);
         }
         let is_taken = |event: &DeepEvent| {
-            let values = text.nodes.iter().filter_map(|node| node.value.as_ref());
-            values
-                .chain(text.figures.iter().map(|(_, value)| value))
-                .any(|value| value.names().contains(&&event.name[..]))
+            values.iter().any(|value| value.names().contains(&&event.name[..]))
                 || text.nodes.iter().any(|node| node.samples.contains(&event.name))
         };
         assert!(text.events.iter().all(is_taken), "{}", text.version);
@@ -91,12 +91,22 @@ fn a_fault_of_a_deeper_tree_has_its_line() {
         ("node top > b = A +, of slots", "ends too early"),
         ("node top > b = A if B, of slots", "ends too early"),
         ("cpu GenuineIntel 6 x", "'x' is no number"),
+        ("metric m", "has no '='"),
+        ("metric m = A / f, of g", "has no ', in ...'"),
+        ("metric m = A / f, in cycles", "has no ', of ...'"),
+        ("metric m = m + A, in cycles, of g", "follows from itself"),
         ("words", "has nothing behind it"),
     ] {
         let fault = DeepText::read(&format!("{GOOD}{line}\n")).unwrap_err();
         assert!(fault.what.contains(what) && fault.line == 7, "{line}: {fault:?}");
     }
     assert_eq!(DeepText::read("tma 1\n").unwrap_err().line, 0);
+    let with = DeepText::read(&format!("{GOOD}metric m = A / f, in GB/s, of ours Theirs\n")).unwrap();
+    let metric = &with.companions[0];
+    assert_eq!(
+        (&metric.name[..], &metric.unit[..], metric.groups.join("+")),
+        ("m", "GB/s", "ours+Theirs".into())
+    );
     let unlocated = DeepText::read(&format!("{GOOD}event B 0x2c2\nnode top > b = A, of slots, sample B\n"));
     assert!(unlocated.unwrap_err().what.starts_with("B locates b, and is no event with a period"));
 }

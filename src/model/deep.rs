@@ -3,16 +3,18 @@
 #![forbid(unsafe_code)]
 
 mod bottleneck;
+mod companion;
 mod facts;
 mod groups;
 mod value;
 
 use super::metrics::{Metric, TD_NODE_NONE};
-use super::{Counting, Model, PlacedRow, Variant, at, fingerprint, place};
-use crate::cpu::deep::{DeepBottleneck, DeepEvent, DeepText};
+use super::{Counters, Counting, Model, PlacedRow, Variant, at, fingerprint, place};
+use crate::cpu::deep::{DeepBottleneck, DeepCompanion, DeepEvent, DeepText};
 use crate::sys::cpu::{self, Identity};
 use crate::sys::late::LateRef;
 pub use bottleneck::{Bottleneck, Bounded};
+pub use companion::CompanionMetric;
 pub(crate) use facts::DeepFacts;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
@@ -84,6 +86,9 @@ pub(crate) struct DeepNodeInfo {
     pub is_estimated: bool,
 }
 
+/// `Options::group` of groups that no tree numbers: this, and the place of the row.
+const FIRST_MADE: u32 = 1 << 16;
+
 /// How many rows the table has.
 const FIRST: usize = {
     let (mut rows, mut part) = (0, 0);
@@ -124,11 +129,44 @@ pub(crate) fn of(cpu: &Identity) -> Option<&'static DeepTree> {
 }
 
 fn find(cpu: &Identity) -> Option<&'static DeepTree> {
+    let (place, text) = text_of(cpu)?;
+    load(place, &text)
+}
+
+/// The text of a CPU, with its place.
+fn text_of(cpu: &Identity) -> Option<(usize, DeepText)> {
     let of_cpu = |text: &DeepText| text.is_of(&cpu.vendor, cpu.family, cpu.model, cpu.stepping);
     // (of several the one of the latest stepping)
     let found = (0..TEXTS.len()).filter_map(|place| Some((place, read(place)?)));
-    let (place, text) = found.filter(|(_, text)| of_cpu(text)).max_by_key(|(_, text)| text.from)?;
-    load(place, &text)
+    found.filter(|(_, text)| of_cpu(text)).max_by_key(|(_, text)| text.from)
+}
+
+/// The companion figures that are published for the CPU that runs this; with none of them counted.
+#[must_use]
+pub fn companions() -> Vec<CompanionMetric> {
+    planned_companions_of(|_| true).map_or(Vec::new(), |(_, _, companions)| companions)
+}
+
+/// Those of them that one of these names asks for (`CompanionMetric::is_called`, or "all"), in groups that are made for them. None: there is
+/// no room for so many groups.
+#[must_use]
+pub fn counted_companions(names: &[String]) -> Option<Vec<CompanionMetric>> {
+    let is_wanted = |text: &DeepCompanion| names.iter().any(|name| name == "all" || text.is_called(name));
+    let Some((own, groups, companions)) = planned_companions_of(is_wanted) else { return Some(Vec::new()) };
+    let rows: Vec<&'static Counters> = groups.iter().map(|group| group.counters).collect();
+    let first = put_rows(own, &rows, |place| format!("companion figures {place}"))?;
+    Some(companions.into_iter().map(|one| one.in_groups_from(FIRST_MADE + first as u32)).collect())
+}
+
+type CompanionPlan = (&'static Model, Vec<groups::PlannedGroup>, Vec<CompanionMetric>);
+
+fn planned_companions_of(is_wanted: impl Fn(&DeepCompanion) -> bool) -> Option<CompanionPlan> {
+    let (_, text) = text_of(&cpu::identify())?;
+    let (own, counters) = own_of(&text)?;
+    let wanted = text.companions.iter().filter(|one| is_wanted(one));
+    let facts = DeepFacts::of_this_machine();
+    let (groups, companions) = groups::plan_companions(&text, wanted, own, counters, &facts);
+    Some((own, groups, companions))
 }
 
 /// The tree of a text by its name in cpus/deep ("spr"), whichever CPU runs this.
@@ -150,11 +188,8 @@ fn read(place: usize) -> Option<DeepText> {
     DeepText::read(std::str::from_utf8(&bytes).ok()?).ok()
 }
 
-/// The tree of a text. (Whoever else makes it at the same time makes rows for nothing.)
-fn load(place: usize, text: &DeepText) -> Option<&'static DeepTree> {
-    if let Some(made) = TREES[place].get() {
-        return Some(made);
-    }
+/// The core of a text by its general-purpose counters.
+fn own_of(text: &DeepText) -> Option<(&'static Model, &'static Counters)> {
     let own = Identity {
         vendor: text.vendor.clone(),
         family: text.family,
@@ -162,38 +197,68 @@ fn load(place: usize, text: &DeepText) -> Option<&'static DeepTree> {
         stepping: text.from,
         ..Identity::default()
     };
-    let tree = make(TEXTS[place].0, text, super::by_counters(&own)?.1, &DeepFacts::of_this_machine())?;
+    let (_, own) = super::by_counters(&own)?;
+    match own.counting {
+        Counting::Counters(counters) => Some((own, counters)),
+        _ => None,
+    }
+}
+
+/// The tree of a text. (Whoever else makes it at the same time makes rows for nothing.)
+fn load(place: usize, text: &DeepText) -> Option<&'static DeepTree> {
+    if let Some(made) = TREES[place].get() {
+        return Some(made);
+    }
+    let (own, counters) = own_of(text)?;
+    let tree = make(TEXTS[place].0, text, own, counters, &DeepFacts::of_this_machine())?;
     Some(TREES[place].put_first(Box::leak(Box::new(tree))))
 }
 
-/// Makes rows, and puts them behind all that there are.
-fn make(name: &str, text: &DeepText, own: &'static Model, facts: &DeepFacts) -> Option<DeepTree> {
-    let Counting::Counters(counters) = own.counting else { return None };
-    let plan = groups::plan(text, own, counters, facts);
-    let count = plan.groups.len();
-    let first = END.fetch_add(count, Relaxed);
-    if first + count > MOST_ROWS {
+/// Puts rows behind all that there are, with these names. The place of the first; None: there is no room.
+fn put_rows(
+    own: &'static Model,
+    groups: &[&'static Counters],
+    name: impl Fn(usize) -> String,
+) -> Option<usize> {
+    let first = END.fetch_add(groups.len(), Relaxed);
+    if first + groups.len() > MOST_ROWS {
         return None;
     }
-    let mut groups = Vec::new();
-    for (k, group) in plan.groups.into_iter().enumerate() {
-        let nodes: Vec<u32> = group.told.iter().map(|metric| metric.id).collect();
-        let level = group.counters.tree.depth();
-        let title = group.told.first().map(Metric::title).unwrap_or_default();
+    for (k, counters) in groups.iter().enumerate() {
         let row: &'static Model = Box::leak(Box::new(Model {
-            core: format!("{name}, {title}").leak(),
+            core: name(k).leak(),
             variant: Variant::Deep,
-            counting: Counting::Counters(group.counters),
+            counting: Counting::Counters(counters),
             untold: &[],
             proved: "",
             ..*own
         }));
-        let place = first + k;
-        place::put(place, group.counters.tree);
-        fingerprint::put(place, row);
-        ROWS[place].put(Some(row));
-        groups.push(DeepGroup { number: k as u32 + 1, level, nodes, row: place as u32 });
+        place::put(first + k, counters.tree);
+        fingerprint::put(first + k, row);
+        ROWS[first + k].put(Some(row));
     }
+    Some(first)
+}
+
+/// Makes the rows of a tree.
+fn make(
+    name: &str,
+    text: &DeepText,
+    own: &'static Model,
+    counters: &'static Counters,
+    facts: &DeepFacts,
+) -> Option<DeepTree> {
+    let plan = groups::plan(text, own, counters, facts);
+    let rows: Vec<&'static Counters> = plan.groups.iter().map(|group| group.counters).collect();
+    let title = |k: usize| plan.groups[k].told.first().map(Metric::title).unwrap_or_default();
+    let first = put_rows(own, &rows, |k| format!("{name}, {}", title(k)))?;
+    let groups = plan.groups.iter().enumerate().map(|(k, group)| DeepGroup {
+        number: k as u32 + 1,
+        level: group.counters.tree.depth(),
+        nodes: group.told.iter().map(|metric| metric.id).collect(),
+        row: (first + k) as u32,
+    });
+    let groups = groups.collect();
     let bottlenecks = text.bottlenecks.clone();
     let locating = text.events.iter().filter(|event| event.period > 0).map(LocatingEvent::of).collect();
     Some(DeepTree { version: text.version.clone(), groups, nodes: plan.nodes, bottlenecks, locating })
@@ -299,6 +364,9 @@ pub(super) fn row_below(own: &Model, node: u32) -> Option<PlacedRow> {
 
 /// The row of a group of the tree of this CPU, by its number.
 pub(crate) fn row_of_group(cpu: &Identity, number: u32) -> Option<PlacedRow> {
+    if let Some(row) = number.checked_sub(FIRST_MADE) {
+        return Some((row, row_at(row as usize)?));
+    }
     let tree = of(cpu)?;
     let row = tree.groups.get((number as usize).checked_sub(1)?)?.row;
     Some((row, at(row)?))
@@ -306,20 +374,8 @@ pub(crate) fn row_of_group(cpu: &Identity, number: u32) -> Option<PlacedRow> {
 
 /// The groups that a text of this name has on such a machine, and what each tells besides level 1.
 #[cfg(test)]
-pub(crate) fn planned(
-    name: &str,
-    facts: &DeepFacts,
-) -> (DeepText, Vec<(&'static super::Counters, Vec<Metric>)>) {
-    let text = read(TEXTS.iter().position(|(own, _)| *own == name).unwrap()).unwrap();
-    let own = Identity {
-        vendor: text.vendor.clone(),
-        family: text.family,
-        model: text.models[0],
-        stepping: text.from,
-        ..Identity::default()
-    };
-    let (_, own) = super::by_counters(&own).unwrap();
-    let Counting::Counters(counters) = own.counting else { panic!("{name}") };
+pub(crate) fn planned(name: &str, facts: &DeepFacts) -> (DeepText, Vec<(&'static Counters, Vec<Metric>)>) {
+    let (text, own, counters) = text_of_name(name);
     let plan = groups::plan(&text, own, counters, facts);
     let told: usize = plan.groups.iter().map(|group| group.told.len()).sum();
     let untold = plan.nodes.iter().filter(|node| !node.untold.is_empty()).count();
@@ -329,4 +385,22 @@ pub(crate) fn planned(
     });
     assert_eq!(told + untold + own_levels.count(), text.nodes.len(), "{name}");
     (text, plan.groups.into_iter().map(|group| (group.counters, group.told)).collect())
+}
+
+#[cfg(test)]
+fn text_of_name(name: &str) -> (DeepText, &'static Model, &'static Counters) {
+    let text = read(TEXTS.iter().position(|(own, _)| *own == name).unwrap()).unwrap();
+    let (own, counters) = own_of(&text).unwrap();
+    (text, own, counters)
+}
+
+/// The groups that all its companion figures take.
+#[cfg(test)]
+pub(crate) fn planned_companions(
+    name: &str,
+    facts: &DeepFacts,
+) -> (DeepText, Vec<&'static Counters>, Vec<CompanionMetric>) {
+    let (text, own, counters) = text_of_name(name);
+    let (groups, companions) = groups::plan_companions(&text, text.companions.iter(), own, counters, facts);
+    (text, groups.into_iter().map(|group| group.counters).collect(), companions)
 }

@@ -14,7 +14,10 @@ pub(crate) mod tree;
 use crate::options;
 use crate::sys::cpu::{self, Identity};
 pub(crate) use deep::row_of_group;
-pub use deep::{Bottleneck, Bounded, DeepGroup, DeepTree, LocatingEvent, deep_tree, deep_tree_of};
+pub use deep::{
+    Bottleneck, Bounded, CompanionMetric, DeepGroup, DeepTree, LocatingEvent, companions, counted_companions,
+    deep_tree, deep_tree_of,
+};
 pub use fingerprint::fingerprint;
 pub(crate) use fingerprint::{MARK, mark, mark_of_table};
 pub(crate) use list::names_of_cores;

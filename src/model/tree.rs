@@ -24,6 +24,8 @@ pub(crate) struct Tree {
     pub sums: Option<Sums>,
     /// A bit for each node that a measurement down to each level tells.
     measured: [u64; 8],
+    /// All inputs are counted, whether a node takes them or not.
+    counts_all: bool,
 }
 
 /// Slots that may be of some nodes rather than of others, and how many is not known.
@@ -230,9 +232,14 @@ impl Tree {
             }
             place += 1;
         }
-        let tree = Tree { inputs, clocks, unsure, nodes, per_cycle, sums: None, measured };
+        let tree = Tree { inputs, clocks, unsure, nodes, per_cycle, sums: None, measured, counts_all: false };
         let sums = tree.as_sums();
         Tree { sums, ..tree }
+    }
+
+    /// The same, of which inputs are counted that no node takes.
+    pub fn with_all_inputs(self) -> Tree {
+        Tree { counts_all: true, ..self }
     }
 
     /// The same, each of whose nodes is evaluated by its own formula.
@@ -304,6 +311,9 @@ impl Tree {
 
     /// How many of the inputs, from the first, the nodes down to this level take.
     pub const fn inputs_of(&self, level: u32) -> usize {
+        if self.counts_all {
+            return self.inputs.len();
+        }
         let (mut inputs, mut place) = (0, 0);
         while place < self.nodes.len() {
             let row = &self.nodes[place];

@@ -3,7 +3,9 @@
 #![forbid(unsafe_code)]
 
 use super::Sum;
-use crate::bound::{LEAST_SAMPLE, Moments, SomeTurns, is_enough, random_turns};
+use crate::bound::{
+    LEAST_SAMPLE, Moments, SomeTurns, is_enough, missed_by_turns, random_turns, skew, spread_of_turns,
+};
 use crate::error::Result;
 use crate::model::MOST_NODES;
 use crate::model::metrics::{LEVEL_1, TD_NODE_NONE};
@@ -122,6 +124,32 @@ impl TurnTally {
         };
         let moments = Moments { xx: self.parent_parent, xy: self.own_parent, yy: self.own_own };
         Some((part, self.far / self.parent + random_turns(&some, part, &moments)?))
+    }
+}
+
+/// Some turns, of all that a count had.
+#[derive(Clone, Copy, Debug)]
+pub struct SampledTurns {
+    /// How many.
+    pub turns: u64,
+    /// The slots in them.
+    pub counted: f64,
+    /// The slots that they stand for: each has them as many times as its weight says.
+    pub slots: f64,
+    /// The squares of these.
+    pub squares: f64,
+}
+
+impl SampledTurns {
+    /// What the sum of squares of their residuals, or of products of two of these, is to be multiplied by for the square of how far their sum
+    /// may be off, or for such a product. `all_turns`: of how many these are some; None: they have weights. None: they are too few to tell, or stand
+    /// for too little of all slots.
+    #[must_use]
+    pub fn spread(&self, all_turns: Option<u64>, all_slots: f64) -> Option<f64> {
+        let left_out = 1.0 - self.counted / all_slots;
+        let some = SomeTurns { turns: self.turns, all_turns, slots: self.slots, all_slots, left_out };
+        let spread = spread_of_turns(&some, self.squares)? * skew(self.slots, self.squares);
+        (left_out <= 0.0 || missed_by_turns(&some, self.squares) <= 0.0).then_some(spread)
     }
 }
 

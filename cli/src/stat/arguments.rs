@@ -174,17 +174,23 @@ impl Arguments {
 
     /// What is counted in turns; none: one group holds it, or none does.
     pub(super) fn turns(&self) -> Result<TurnPlan, Failure> {
-        let drilled_rows = self.what.deep.drill && (self.interval_print.is_some() || self.repeat.is_some());
-        if drilled_rows && matches!(self.show()?, Show::Rows(_)) {
+        let deep = &self.what.deep;
+        let has_rows = matches!(self.show()?, Show::Rows(_));
+        if has_rows && deep.drill && (self.interval_print.is_some() || self.repeat.is_some()) {
             return Err(failed(
                 "--drill finds what a report has, and -I and -r show rows: without these, or --td-level 6 in place of --drill",
+            ));
+        }
+        if has_rows && !deep.metrics.is_empty() {
+            return Err(failed(
+                "--metrics tells what a report has, and -I, -r, -x, -j and --per-... show rows: without these",
             ));
         }
         let turns = TurnPlan::of(self.what.td_level, &self.what.deep, self.cpus.as_ref())?;
         let refused = [(self.by().is_some(), "rows of parts (--per-...)"), (self.wait, "--wait")];
         match refused.iter().find(|(given, _)| *given && !turns.parts.is_empty()) {
             Some((_, what)) => Err(failed(format!(
-                "--td-level, --drill, --nodes: no group holds this level here, so groups of its parts take turns, of all that is counted and while the \
+                "--td-level, --drill, --nodes, --metrics: no group holds this level here, so groups of its parts take turns, of all that is counted and while the \
                  command runs: not with {what}; --subtree counts a part of it all the time"
             ))),
             None => Ok(turns),

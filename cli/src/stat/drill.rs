@@ -2,14 +2,16 @@
 //! nodes that are flagged.
 #![forbid(unsafe_code)]
 
+use super::companions;
 use super::cpus::cpus_of;
 use super::stretches::{Stretches, ToldNode};
 use crate::outcome::{Failure, failed};
 use crate::say;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 use topdown::{
-    Bottleneck, Bounded, DeepGroup, DeepTree, FEWEST_TURNS, Node, Options, TD_NODE_NONE, deep_tree, metric,
-    metric_of_name,
+    Bottleneck, Bounded, CompanionMetric, DeepGroup, DeepTree, FEWEST_TURNS, Node, Options, TD_NODE_NONE,
+    counted_companions, deep_tree, metric, metric_of_name,
 };
 use topdown_report::model::{BottleneckFigure, Finding};
 use topdown_report::{NodeKind, ShareInterval};
@@ -35,6 +37,8 @@ pub struct TurnPlan {
     pub parts: Vec<TurnPart>,
     /// They have turns where the nodes above theirs are flagged.
     pub drills: bool,
+    /// Companion figures to be told.
+    pub metrics: Rc<Vec<CompanionMetric>>,
 }
 
 /// Nodes of deeper levels that are wanted.
@@ -46,12 +50,16 @@ pub struct DeepNodes {
     /// Drill down: count levels 1 and 2, and below them the children of what is above its threshold, level by level while the program runs
     #[arg(long)]
     pub drill: bool,
+    /// Companion figures of the whole, counted in turns: ipc, clock, mpki, branches, frontend, memory, bandwidth, tlb, fp, smt, all, perf's names of
+    /// figures or of groups (`topdown list --metrics`)
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub metrics: Vec<String>,
 }
 
 impl DeepNodes {
-    /// Whether some are wanted.
+    /// Whether some are wanted, or companion figures.
     pub fn are_wanted(&self) -> bool {
-        self.drill || !self.nodes.is_empty()
+        self.drill || !self.nodes.is_empty() || !self.metrics.is_empty()
     }
 }
 
@@ -101,18 +109,20 @@ impl TurnPlan {
     ) -> Result<TurnPlan, Failure> {
         let subtree = |subtree| TurnPart { subtree, group: 0 };
         let own = |level| topdown::subtrees_of_level(level).into_iter().map(subtree);
+        let of_nodes = wanted.drill || !wanted.nodes.is_empty();
         let level = match level {
-            None if wanted.are_wanted() => DEEPEST,
-            None => return Ok(TurnPlan::default()),
-            Some(level) => level,
+            None if of_nodes => DEEPEST,
+            None if wanted.metrics.is_empty() => return Ok(TurnPlan::default()),
+            level => level.unwrap_or(0),
         };
         let held: Vec<TurnPart> = own(level).collect();
-        let tree = deep_tree().filter(|_| level > 2 && held.is_empty());
+        let is_deep = level > 2 && held.is_empty();
+        let tree = deep_tree().filter(|_| is_deep || !wanted.metrics.is_empty());
         let Some(tree) = tree else {
             return match wanted.are_wanted() {
                 true => Err(failed(
-                    "--drill, --nodes: no tree with thresholds is published for this CPU, or its core is not counted; --td-level takes the \
-                     levels that it has",
+                    "--drill, --nodes, --metrics: no tree with thresholds and figures is published for this CPU, or its core is not counted; \
+                     --td-level takes the levels that it has",
                 )),
                 false => Ok(TurnPlan { parts: held, ..TurnPlan::default() }),
             };
@@ -137,14 +147,38 @@ impl TurnPlan {
         let deep =
             tree.groups().iter().filter(|group| group.level <= level && group.nodes.iter().any(is_wanted));
         let deep = deep.map(|group| TurnPart { subtree: TD_NODE_NONE, group: group.number });
-        let deep: Vec<TurnPart> = deep.collect();
-        if deep.is_empty() {
+        let deep: Vec<TurnPart> = deep.filter(|_| is_deep).collect();
+        let metrics = companions_of(&wanted.metrics)?;
+        let of_metrics = companions::groups_of(&metrics).into_iter();
+        let of_metrics = of_metrics.map(|group| TurnPart { subtree: TD_NODE_NONE, group });
+        if deep.is_empty() && is_deep {
             say(
                 "levels 3 to 6 are not counted: beside level 1 none of their nodes fits into the counters here (`topdown list --nodes`)",
             );
         }
-        Ok(TurnPlan { parts: own(2).chain(deep).collect(), drills: wanted.drill })
+        let held = if is_deep { own(2).collect() } else { held };
+        let parts = held.into_iter().chain(deep).chain(of_metrics).collect();
+        Ok(TurnPlan { parts, drills: wanted.drill, metrics: Rc::new(metrics) })
     }
+}
+
+/// The companion figures of these names.
+fn companions_of(names: &[String]) -> Result<Vec<CompanionMetric>, Failure> {
+    let refused = |what: String| failed(format!("--metrics: {what}"));
+    let all = counted_companions(names)
+        .ok_or_else(|| refused("there is no room for the groups of so many figures: name fewer".into()))?;
+    for name in names.iter().filter(|name| *name != "all") {
+        let asked: Vec<_> = all.iter().filter(|one| one.is_called(name)).collect();
+        let Some(first) = asked.first() else {
+            return Err(refused(format!(
+                "{name} is no companion figure of this CPU, nor a group of them (`topdown list --metrics`)"
+            )));
+        };
+        if asked.iter().all(|one| !one.untold.is_empty()) {
+            return Err(refused(format!("{name} cannot be counted here: {}", first.untold)));
+        }
+    }
+    Ok(all)
 }
 
 /// The node of this name, which can be counted here.

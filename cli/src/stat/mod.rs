@@ -7,6 +7,7 @@
 mod arguments;
 mod clock;
 mod columns;
+pub mod companions;
 pub mod counted;
 mod cpus;
 pub mod drill;

@@ -186,8 +186,11 @@ impl OutsideGroups {
         let mut counted = whole(groups, tasks, outlived != Some(false), ran.wall, String::new())?;
         tasks.iter().flat_map(|tasks| tasks.remarks()).for_each(|line| say(&line));
         let lost_ns = loss.of(counted.run.cpu_ns);
-        let Run { ipc, findings, bottlenecks, tree, .. } = std::mem::take(&mut counted.run);
-        counted.run = Run { lost_ns, outlived, ipc, findings, bottlenecks, tree, ..ran.run(command) };
+        let Run { ipc, findings, bottlenecks, metrics, tree, .. } = std::mem::take(&mut counted.run);
+        let metrics =
+            metrics.into_iter().map(|one| if lost_ns > 0 { one.of_a_part() } else { one }).collect();
+        counted.run =
+            Run { lost_ns, outlived, ipc, findings, bottlenecks, metrics, tree, ..ran.run(command) };
         counted.timeline = self.recorder.map(|recorder| recorder.end(&self.groups, ran.wall));
         Ok(counted)
     }

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 use super::clock::{TaskClock, TimeOf};
+use super::companions;
 use super::drill::{DrillDown, TurnPlan};
 use super::figures::{StatFigures, by_pmu};
 use super::group::GroupCount;
@@ -81,11 +82,14 @@ impl GroupsInTurns {
         let told = || turns.iter().map(told_by).collect();
         let drill =
             if plan.drills && has_whole { DrillDown::new(&opened, told(), identity::unique()) } else { None };
+        let of_turns = opened.iter().map(|part| part.group).chain([0]).take(turns.len());
+        let wanted = companions::wanted_of(&plan.metrics, of_turns);
+        let over = drill.as_ref().map_or(Stretches::of_turns(turns.len()), DrillDown::none_yet);
         let rotation = Rotation::new(turns.len(), identity::unique());
         match refused {
             Some(why) if turns.is_empty() => Err(why),
             _ => Ok(GroupsInTurns {
-                over: drill.as_ref().map_or(Stretches::of_turns(turns.len()), DrillDown::none_yet),
+                over: over.telling(wanted),
                 // (the first to be opened counts from then on)
                 odds: drill.as_ref().map_or(Vec::new(), DrillDown::first_odds),
                 lengths: TurnLengths::new(turns.len()),
@@ -211,6 +215,7 @@ impl GroupsInTurns {
             running_ns += sum.time_running_ns;
             let nodes = sum.decode_tree().unwrap_or_default();
             self.over.add(turn, &nodes, sum.slots, (sum.time_enabled_ns, sum.time_running_ns), odds);
+            self.over.add_counts(turn, &sum, odds);
             if sum.slots > 0 {
                 self.sample = sum.last;
             }

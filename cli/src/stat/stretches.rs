@@ -1,10 +1,11 @@
 //! How slots divide that were counted in stretches, each of which shows a part of the tree of metrics (docs/error-bound-sums.md, Turns).
 #![forbid(unsafe_code)]
 
+use super::companions::{TurnCounts, WantedCompanions};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
-use topdown::{FEWEST_TURNS, Node, TD_NODE_NONE, TD_UNIT_CLOCKS, TD_UNIT_SLOTS, TurnTally};
+use topdown::{FEWEST_TURNS, Node, Sum, TD_NODE_NONE, TD_UNIT_CLOCKS, TD_UNIT_SLOTS, TurnTally};
 use topdown_report::Gaps;
 
 /// A stretch is shorter than twice this; how long is left to chance, as what is counted may have a period.
@@ -105,6 +106,10 @@ pub struct Stretches {
     told: Rc<Vec<Vec<ToldNode>>>,
     /// By the node's id.
     unseen: BTreeMap<u32, UnseenStretches>,
+    /// Companion figures, if some are to be told.
+    pub companions: Option<Rc<WantedCompanions>>,
+    /// What turns counted for these, by the number of their group.
+    pub counts: BTreeMap<u32, TurnCounts>,
 }
 
 impl Stretches {
@@ -116,6 +121,11 @@ impl Stretches {
     /// Of groups that tell these nodes, some of which may be likelier than others.
     pub fn of_odds(told: Vec<Vec<ToldNode>>) -> Stretches {
         Stretches { told: Rc::new(told.clone()), ..Stretches::of_turns(told.len()) }
+    }
+
+    /// With companion figures, if some are to be told.
+    pub fn telling(self, companions: Option<Rc<WantedCompanions>>) -> Stretches {
+        Stretches { companions, ..self }
     }
 
     /// Whether some turns were likelier than others.
@@ -195,6 +205,15 @@ impl Stretches {
         }
     }
 
+    /// The same for companion figures.
+    pub fn add_counts(&mut self, turn: usize, sum: &Sum, odds: &[f64]) {
+        let group = self.companions.as_ref().map_or(0, |wanted| wanted.groups[turn]);
+        if group > 0 && sum.slots > 0 {
+            let weight = odds.get(turn).map_or(1.0, |chance| 1.0 / chance);
+            self.counts.entry(group).or_default().add(sum, weight);
+        }
+    }
+
     /// How many.
     pub fn count(&self) -> u64 {
         self.count
@@ -220,6 +239,12 @@ impl Stretches {
             nodes,
             told: Rc::clone(&self.told),
             unseen: self.unseen.iter().map(|(id, all)| (*id, all.since(then.unseen.get(id)))).collect(),
+            companions: self.companions.clone(),
+            counts: self
+                .counts
+                .iter()
+                .map(|(group, all)| (*group, all.since(then.counts.get(group))))
+                .collect(),
         }
     }
 

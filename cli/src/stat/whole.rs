@@ -1,6 +1,7 @@
 //! What groups counted, as a report has it: the whole, and its processes.
 #![forbid(unsafe_code)]
 
+use super::companions::{self, WholeCount};
 use super::counted::CountedGroups;
 use super::drill;
 use super::figures::by_pmu;
@@ -11,7 +12,7 @@ use super::stretches::Stretches;
 use super::tasks::{TaskRow, Tasks};
 use std::time::Duration;
 use topdown::{Error, FEWEST_TURNS, Node, Path, Sum};
-use topdown_report::model::{Machine, Run};
+use topdown_report::model::{CompanionFigure, Machine, Run};
 use topdown_report::{Gaps, OutsideCount, ProcessSums};
 
 /// For the report, of groups that take turns.
@@ -46,10 +47,28 @@ pub fn whole(
     let enabled_ns = groups.enabled_ns();
     let counted = groups.count(at_work, wall).into_iter().collect::<Result<Vec<_>, _>>()?;
     let count = count_of(&counted, of_cpus, enabled_ns)?;
-    let run = Run { command: what, wall_ns: wall.as_nanos() as u64, ..count.run };
+    let metrics = companion_figures(&counted, wall)?;
+    let run = Run { command: what, wall_ns: wall.as_nanos() as u64, metrics, ..count.run };
     let processes =
         tasks.map(|tasks| processes(tasks, &counted, enabled_ns)).transpose()?.unwrap_or_default();
     Ok(OutsideCount { run, processes, ..count })
+}
+
+/// Companion figures, if some are to be told.
+fn companion_figures(counted: &[GroupCount], wall: Duration) -> Result<Vec<CompanionFigure>, Error> {
+    let kinds = by_pmu(counted)?;
+    let in_turns = kinds.iter().find_map(|(_, figures)| figures.stretches.as_ref().zip(Some(&figures.sum)));
+    let Some((stretches, sum)) = in_turns else { return Ok(Vec::new()) };
+    let Some(wanted) = &stretches.companions else { return Ok(Vec::new()) };
+    let between = sum.time_enabled_ns.saturating_sub(sum.time_running_ns).max(stretches.gap_ns);
+    let whole = WholeCount {
+        turns: stretches.count(),
+        slots: stretches.slots as f64,
+        is_weighted: stretches.is_drilled(),
+        uncounted_ns: between as f64,
+        wall,
+    };
+    Ok(companions::figures(wanted, &stretches.counts, &whole))
 }
 
 /// Each process by itself, and the rest.

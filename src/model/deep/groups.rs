@@ -3,9 +3,10 @@
 #![forbid(unsafe_code)]
 
 use super::DeepNodeInfo;
+use super::companion::CompanionMetric;
 use super::facts::DeepFacts;
 use super::value::{Taken, Value};
-use crate::cpu::deep::{DeepEvent, DeepNode, DeepText, DeepUnit};
+use crate::cpu::deep::{DeepCompanion, DeepEvent, DeepNode, DeepText, DeepUnit};
 use crate::model::metrics::{self, Metric, TD_NODE_NONE, TD_UNIT_CLOCKS, TD_UNIT_OPERATIONS, TD_UNIT_SLOTS};
 use crate::model::tree::{Clocks, CorrectionInputs, Expr, Formula, Input, NodeRow, RetirementInputs, Tree};
 use crate::model::{Counters, Event, MOST_INPUTS, MOST_NODES, Model, NoDeeper};
@@ -28,7 +29,7 @@ pub(super) struct DeepPlan {
 /// A group.
 pub(super) struct PlannedGroup {
     pub counters: &'static Counters,
-    /// What it tells besides level 1.
+    /// What it tells besides level 1; none: companion figures.
     pub told: Vec<Metric>,
 }
 
@@ -274,6 +275,38 @@ pub(super) fn plan(text: &DeepText, own: &Model, counters: &'static Counters, fa
     DeepPlan { groups, nodes }
 }
 
+/// Plans the groups of companion figures of a text; each figure has the places of these in place of numbers.
+pub(super) fn plan_companions<'t>(
+    text: &DeepText,
+    wanted: impl Iterator<Item = &'t DeepCompanion>,
+    own: &Model,
+    counters: &'static Counters,
+    facts: &DeepFacts,
+) -> (Vec<PlannedGroup>, Vec<CompanionMetric>) {
+    let events = text.events.iter().map(event_of).collect();
+    let core = DeepCore { text, events, own: counters, width: own.slots_per_cycle };
+    let mut drafts = Vec::new();
+    let companions: Vec<CompanionMetric> =
+        wanted.map(|one| core.draft_companion(one, &mut drafts, facts)).collect();
+    let groups: Vec<PlannedGroup> = drafts.iter().map(|draft| core.group(draft, &[])).collect();
+    let companions = companions.into_iter().map(|one| core.placed(one, &groups)).collect();
+    (groups, companions)
+}
+
+/// What does not fit beside level 1.
+fn too_much(core: &DeepCore, taken: &Taken, facts: &DeepFacts) -> String {
+    let members = core.members(taken);
+    let wanted = core.general(&members, facts).len();
+    match wanted > facts.counters {
+        true => format!(
+            "with level 1 it takes {wanted} general-purpose counters, and {} are here",
+            facts.counters
+        ),
+        false if !have_registers(&members) => "its events take the same extra register".into(),
+        false => "its events go into the same few counters".into(),
+    }
+}
+
 /// What a node takes. What is wrong: why it cannot be counted.
 fn need<'t>(
     node: &'t DeepNode,
@@ -290,15 +323,7 @@ fn need<'t>(
     if core.fits(&alone, facts) {
         return Ok(NodeNeeds { node, metric, value, taken });
     }
-    let wanted = core.general(&core.members(&taken), facts).len();
-    Err(match wanted > facts.counters {
-        true => format!(
-            "with level 1 it takes {wanted} general-purpose counters, and {} are here",
-            facts.counters
-        ),
-        false if !have_registers(&core.members(&taken)) => "its events take the same extra register".into(),
-        false => "its events go into the same few counters".into(),
-    })
+    Err(too_much(core, &taken, facts))
 }
 
 /// Children of one node share groups, then those of one level.
@@ -339,6 +364,56 @@ fn put(core: &DeepCore, drafts: &mut Vec<Draft>, first: usize, draft: Draft, fac
 }
 
 impl DeepCore<'_> {
+    /// A companion figure, whose events are counted together if they fit into a group, and else in several.
+    fn draft_companion(
+        &self,
+        companion: &DeepCompanion,
+        drafts: &mut Vec<Draft>,
+        facts: &DeepFacts,
+    ) -> CompanionMetric {
+        let mut taken = Taken::default();
+        let value = Value::of(&companion.value, self, facts);
+        let value =
+            value.inspect(|value| value.take(&mut taken)).and_then(|value| match taken.nodes.is_empty() {
+                true => Ok(value),
+                false => Err("it takes nodes of the tree".into()),
+            });
+        let alone = |event: &usize| Draft {
+            taken: Taken { events: BTreeSet::from([*event]), ..Taken::default() },
+            ..Draft::default()
+        };
+        let together = Draft { taken: taken.clone(), ..Draft::default() };
+        let parts: Vec<Draft> = match self.fits(&together, facts) {
+            true => vec![together],
+            false => taken.events.iter().map(alone).collect(),
+        };
+        let value = value.and_then(|value| match parts.iter().find(|part| !self.fits(part, facts)) {
+            Some(part) => Err(too_much(self, &part.taken, facts)),
+            None => Ok(value),
+        });
+        if value.is_ok() {
+            parts.into_iter().for_each(|part| put(self, drafts, 0, part, facts));
+        }
+        CompanionMetric::new(companion, value, taken.events)
+    }
+
+    /// With the places of its events: in the first of these groups that has all, or else each in the first that has it.
+    fn placed(&self, companion: CompanionMetric, groups: &[PlannedGroup]) -> CompanionMetric {
+        let counter = |group: &PlannedGroup, event: usize| {
+            group.counters.events.iter().position(|counted| is_same(counted, &self.events[event]))
+        };
+        let first_with = |events: &[usize]| {
+            let has_all = |group: &PlannedGroup| events.iter().all(|event| counter(group, *event).is_some());
+            groups.iter().position(has_all)
+        };
+        let events: Vec<usize> = companion.events().collect();
+        let together = first_with(&events);
+        companion.counted_at(|event| {
+            let group = together.or_else(|| first_with(&[event]))?;
+            Some((group as u32, counter(&groups[group], event)?))
+        })
+    }
+
     fn group(&self, draft: &Draft, needs: &[NodeNeeds]) -> PlannedGroup {
         let mut members = self.members(&draft.taken);
         for (place, member) in members.iter_mut().enumerate() {
@@ -390,7 +465,7 @@ impl DeepCore<'_> {
             CYCLES => 1.0,
             _ => own_rate(&member.event).unwrap_or(SIMULATED),
         });
-        let told = nodes.iter().map(|need| need.metric).collect();
+        let told: Vec<Metric> = nodes.iter().map(|need| need.metric).collect();
         let tree = Tree::new(
             members.iter().map(|member| member.input).collect::<Vec<_>>().leak(),
             has_clocks.then_some(clocks),
@@ -398,6 +473,7 @@ impl DeepCore<'_> {
             rows.leak(),
             rates.collect::<Vec<_>>().leak(),
         );
+        let tree = if told.is_empty() { tree.with_all_inputs() } else { tree };
         let counters = Counters {
             tree: Box::leak(Box::new(tree)),
             events: members.iter().map(|member| member.event).collect::<Vec<_>>().leak(),

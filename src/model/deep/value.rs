@@ -79,6 +79,35 @@ impl Value {
     }
 }
 
+impl Value {
+    /// The value of so many slots and of these events, by their places in the text, if it takes no nodes.
+    pub fn evaluate(&self, slots: f64, event: &dyn Fn(usize) -> f64) -> f64 {
+        match self {
+            Value::Number(number) => *number,
+            Value::Slots => slots,
+            Value::Event(place) => event(*place),
+            Value::Node(_) => f64::NAN,
+            Value::Of(operator, operands) => {
+                let [a, b] = [0, 1].map(|k| operands[k].evaluate(slots, event));
+                match operator {
+                    Operator::Plus => a + b,
+                    Operator::Minus => a - b,
+                    Operator::Times => a * b,
+                    Operator::By => a / b,
+                    Operator::Min => a.min(b),
+                    Operator::Max => a.max(b),
+                    Operator::Less => f64::from(u8::from(a < b)),
+                    Operator::NotLess => f64::from(u8::from(a >= b)),
+                }
+            }
+            Value::IfLess(operands) => {
+                let [a, b, then, otherwise] = [0, 1, 2, 3].map(|k| operands[k].evaluate(slots, event));
+                if a < b { then } else { otherwise }
+            }
+        }
+    }
+}
+
 fn resolve(all: &Expression, core: &DeepCore, facts: &DeepFacts, steps: u32) -> Result<Value, String> {
     if steps > MOST_STEPS {
         return Err("its formula follows from itself".into());

@@ -3,7 +3,7 @@
 use super::*;
 use crate::cpu::deep::DeepText;
 use crate::cpu::expression::{Expression, Operator};
-use crate::model::deep::{DeepFacts, planned};
+use crate::model::deep::{DeepFacts, planned, planned_companions};
 use crate::model::{MOST_INPUTS, MOST_NODES};
 use crate::sys::random::Random;
 
@@ -184,6 +184,51 @@ fn no_group_takes_more_than_there_is_and_each_node_is_told_or_has_a_reason() {
             assert!(told.len() == all && (counters < 8 || all > 60), "{name} {counters}: {all}");
         }
     }
+}
+
+#[test]
+fn each_companion_figure_is_what_its_published_formula_says_or_has_a_reason() {
+    let (mut random, mut compared) = (Random::new(3), 0);
+    for (name, width) in TEXTS {
+        for facts in
+            [FACTS, DeepFacts { smt: true, tsc_ghz: Some(3.1), ..FACTS }, DeepFacts { counters: 4, ..FACTS }]
+        {
+            let (text, groups, companions) = planned_companions(name, &facts);
+            assert!(companions.len() == text.companions.len() && companions.len() > 60, "{name}");
+            let mut counts = std::collections::BTreeMap::new();
+            for event in &text.events {
+                counts
+                    .entry((event.config, event.config1))
+                    .or_insert_with(|| 1.0 + random.below(4_000_000) as f64);
+            }
+            let slots = 60e6;
+            let event = |config: u64, config1: u64| match config {
+                // (where cycles lead, they are slots)
+                0x3c if width == 4.0 => slots / width,
+                _ => counts[&(config, config1)],
+            };
+            let worth = Worth { text: &text, facts: &facts, slots, event: &event, own: &|_| None };
+            for (companion, of_text) in companions.iter().zip(&text.companions) {
+                let places: Vec<(u32, usize)> = companion.places().collect();
+                if !companion.untold.is_empty() {
+                    assert!(facts.counters == 4 || facts.tsc_ghz.is_none(), "{name} {companion:?}");
+                    continue;
+                }
+                let counted = places.iter().map(|(group, counter)| {
+                    let event = groups[*group as usize].events[*counter];
+                    counts[&(event.config, event.config1)]
+                });
+                let value = companion.value(slots, &counted.collect::<Vec<_>>());
+                let expected = worth.of(&of_text.value);
+                assert!(
+                    (value - expected).abs() <= 1e-9 * expected.abs(),
+                    "{name} {companion:?} {value} {expected}"
+                );
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 2_000, "{compared}");
 }
 
 #[test]

@@ -1,0 +1,375 @@
+//! Companion figures of a count whose groups took turns: each event is estimated from the turns in which it was counted, and each figure
+//! follows from such estimates (docs/error-bound-sums.md, Companion figures).
+#![forbid(unsafe_code)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::time::Duration;
+use topdown::{CompanionMetric, SampledTurns, Sum};
+use topdown_report::model::CompanionFigure;
+
+/// What the figures take of the turns.
+#[derive(Debug, Default)]
+pub struct WantedCompanions {
+    pub metrics: Rc<Vec<CompanionMetric>>,
+    /// `Options::group` of each turn, if it counts for them; else 0.
+    pub groups: Vec<u32>,
+}
+
+/// What the turns of one group counted: sums, each turn as many times as it stands for, and sums of products.
+#[derive(Clone, Default)]
+pub struct TurnCounts {
+    turns: u64,
+    /// Slots, unweighted.
+    slots: f64,
+    /// Slots, then each counter.
+    sums: Vec<f64>,
+    /// Of each two of these.
+    products: Vec<f64>,
+    /// The most of each in a nanosecond.
+    most: Vec<f64>,
+}
+
+impl TurnCounts {
+    /// Adds a turn, which stands for so many.
+    pub fn add(&mut self, sum: &Sum, weight: f64) {
+        let counts: Vec<f64> = [sum.slots].iter().chain(&sum.counted).map(|count| *count as f64).collect();
+        let size = counts.len();
+        self.sums.resize(size, 0.0);
+        self.most.resize(size, 0.0);
+        self.products.resize(size * size, 0.0);
+        self.turns += 1;
+        self.slots += counts[0];
+        let ns = sum.time_running_ns.max(1) as f64;
+        for (k, count) in counts.iter().enumerate() {
+            self.sums[k] += weight * count;
+            self.most[k] = self.most[k].max(count / ns);
+            for (l, other) in counts.iter().enumerate() {
+                self.products[k * size + l] += weight * count * weight * other;
+            }
+        }
+    }
+
+    /// Those since then.
+    pub fn since(&self, then: Option<&TurnCounts>) -> TurnCounts {
+        let Some(then) = then.filter(|then| then.turns > 0) else { return self.clone() };
+        let less = |all: &[f64], then: &[f64]| all.iter().zip(then).map(|(all, then)| all - then).collect();
+        TurnCounts {
+            turns: self.turns - then.turns,
+            slots: self.slots - then.slots,
+            sums: less(&self.sums, &then.sums),
+            products: less(&self.products, &then.products),
+            most: self.most.clone(),
+        }
+    }
+
+    /// None: there were none.
+    fn sample(&self) -> Option<SampledTurns> {
+        let slots = *self.sums.first()?;
+        let squares = self.product(0, 0);
+        Some(SampledTurns { turns: self.turns, counted: self.slots, slots, squares })
+    }
+
+    fn product(&self, k: usize, l: usize) -> f64 {
+        self.products[k * self.sums.len() + l]
+    }
+}
+
+/// All that was counted, of which turns tell a part.
+pub struct WholeCount {
+    pub turns: u64,
+    pub slots: f64,
+    /// Some turns were likelier than others.
+    pub is_weighted: bool,
+    /// Time in which threads ran and nothing was counted.
+    pub uncounted_ns: f64,
+    /// From start to end.
+    pub wall: Duration,
+}
+
+/// What a figure takes, estimated.
+struct Estimates {
+    counts: Vec<f64>,
+    /// By the groups that counted them.
+    groups: Vec<GroupEstimates>,
+    /// What of each may have passed uncounted.
+    more: Vec<f64>,
+}
+
+/// Of one group: how far what it counted may be off.
+struct GroupEstimates {
+    /// Which of the counts are its.
+    places: Vec<usize>,
+    /// Of each two of these the covariance, times the square of the standard errors that are reckoned with.
+    spread: Vec<Vec<f64>>,
+    /// The part of all slots that it has counted.
+    part: f64,
+}
+
+/// The figures that were asked for.
+pub fn figures(
+    wanted: &WantedCompanions,
+    counted: &BTreeMap<u32, TurnCounts>,
+    whole: &WholeCount,
+) -> Vec<CompanionFigure> {
+    wanted.metrics.iter().map(|companion| figure(companion, counted, whole)).collect()
+}
+
+fn figure(
+    companion: &CompanionMetric,
+    counted: &BTreeMap<u32, TurnCounts>,
+    whole: &WholeCount,
+) -> CompanionFigure {
+    let none = CompanionFigure {
+        name: companion.name.clone(),
+        unit: companion.unit.clone(),
+        why: companion.untold.clone(),
+        ..CompanionFigure::default()
+    };
+    if !none.why.is_empty() {
+        return none;
+    }
+    let places: Vec<(u32, usize)> = companion.places().map(|(group, counter)| (group, counter + 1)).collect();
+    match estimates(&places, counted, whole) {
+        Err(why) => CompanionFigure { why, ..none },
+        Ok(estimates) => {
+            // (a rate is per second)
+            let per = if companion.unit.ends_with("/s") { whole.wall.as_secs_f64() } else { 1.0 };
+            let [value, low, high] =
+                estimates.value_and_bounds(|counts| companion.value(whole.slots, counts) / per);
+            let why = if value.is_some() { "" } else { "nothing happened of what it is divided by" };
+            CompanionFigure { value, low, high, why: why.into(), ..none }
+        }
+    }
+}
+
+/// Of counts at these places: the number of the group, and the place behind the slots. What is wrong: why they are not told.
+fn estimates(
+    places: &[(u32, usize)],
+    counted: &BTreeMap<u32, TurnCounts>,
+    whole: &WholeCount,
+) -> Result<Estimates, String> {
+    let mut groups: Vec<GroupEstimates> = Vec::new();
+    let (mut counts, mut more) = (vec![0.0; places.len()], vec![0.0; places.len()]);
+    let numbers: BTreeSet<u32> = places.iter().map(|(group, _)| *group).collect();
+    let all_turns = (!whole.is_weighted).then_some(whole.turns);
+    for number in numbers {
+        let told = counted.get(&number).and_then(|group| {
+            let spread = group.sample()?.spread(all_turns, whole.slots)?;
+            Some((group, spread))
+        });
+        let Some((group, spread)) = told else {
+            return Err("its events were counted in too few turns".into());
+        };
+        let scale = whole.slots / group.sums[0];
+        let own: Vec<usize> = (0..places.len()).filter(|k| places[*k].0 == number).collect();
+        for k in &own {
+            counts[*k] = group.sums[places[*k].1] * scale;
+            more[*k] = group.most[places[*k].1] * whole.uncounted_ns;
+        }
+        let of_pair = |k: usize, l: usize| {
+            let (a, b) = (places[k].1, places[l].1);
+            let (rate_a, rate_b) = (counts[k] / whole.slots, counts[l] / whole.slots);
+            let residuals = group.product(a, b) - rate_a * group.product(0, b) - rate_b * group.product(0, a)
+                + rate_a * rate_b * group.product(0, 0);
+            // (what one is more or less)
+            spread * scale * scale * if k == l { residuals.max(0.0) + 1.0 } else { residuals }
+        };
+        let spread = own.iter().map(|k| own.iter().map(|l| of_pair(*k, *l)).collect()).collect();
+        groups.push(GroupEstimates { places: own, spread, part: group.slots / whole.slots });
+    }
+    Ok(Estimates { counts, groups, more })
+}
+
+impl GroupEstimates {
+    /// How the counts are off together that change such a function the most, and by how much they do that.
+    fn along(&self, slopes: &[f64]) -> (Vec<f64>, f64) {
+        let own: Vec<f64> = self.places.iter().map(|k| slopes[*k]).collect();
+        let times = |row: &Vec<f64>| row.iter().zip(&own).map(|(spread, slope)| spread * slope).sum();
+        let along: Vec<f64> = self.spread.iter().map(times).collect();
+        let far = along.iter().zip(&own).map(|(along, slope)| along * slope).sum::<f64>().max(0.0).sqrt();
+        (along, far)
+    }
+}
+
+impl Estimates {
+    /// A function of the counts, and the ends of its interval: its values where the counts are as far off as their errors go, in the direction in
+    /// which it changes the most, with what was not counted. None: no number, or no end.
+    fn value_and_bounds(&self, of: impl Fn(&[f64]) -> f64) -> [Option<f64>; 3] {
+        let slope = |k: usize| {
+            let step = (self.counts[k] * 1e-6).max(1e-3);
+            let at = |by: f64| {
+                let mut moved = self.counts.clone();
+                moved[k] += by;
+                of(&moved)
+            };
+            // (no count is below nothing)
+            if self.counts[k] >= step {
+                (at(step) - at(-step)) / (2.0 * step)
+            } else {
+                (at(step) - at(0.0)) / step
+            }
+        };
+        let value = of(&self.counts);
+        if self.counts.is_empty() {
+            return [Some(value).filter(|value| value.is_finite()); 3];
+        }
+        let slopes: Vec<f64> = (0..self.counts.len()).map(slope).collect();
+        let (mut off, mut fars) = (vec![0.0; self.counts.len()], Vec::new());
+        for group in &self.groups {
+            let (along, far) = group.along(&slopes);
+            group.places.iter().zip(along).for_each(|(place, along)| off[*place] = along);
+            fars.push((far, (group.part / (1.0 - group.part)).sqrt()));
+        }
+        let squares: f64 = fars.iter().map(|(far, _)| far * far).sum();
+        // (a turn of one group is none of another: where that had more of a phase this had less, by as much as they could have)
+        let shared: f64 = (0..fars.len())
+            .flat_map(|k| (0..k).map(move |l| (k, l)))
+            .map(|(k, l)| 2.0 * fars[k].0 * fars[l].0 * (fars[k].1 * fars[l].1).min(1.0))
+            .sum();
+        let far = if squares > 0.0 { (squares + shared).sqrt() / squares } else { 0.0 };
+        let end = |sign: f64| {
+            let moved = self.counts.iter().enumerate().map(|(k, count)| {
+                let more = if sign * slopes[k] > 0.0 { self.more[k] } else { 0.0 };
+                (count + sign * far * off[k]).max(0.0) + more
+            });
+            Some(of(&moved.collect::<Vec<f64>>())).filter(|end| end.is_finite())
+        };
+        let value = Some(value).filter(|value| value.is_finite());
+        let (low, high) = (end(-1.0), end(1.0));
+        // (where it bends, an end may be on the other side)
+        let least = |end: Option<f64>| end.zip(value).map_or(end, |(end, value)| Some(end.min(value)));
+        let most = |end: Option<f64>| end.zip(value).map_or(end, |(end, value)| Some(end.max(value)));
+        [value, least(low), most(high)]
+    }
+}
+
+/// What each turn counts for these figures, by its group; nothing where none is wanted.
+pub fn wanted_of(
+    metrics: &Rc<Vec<CompanionMetric>>,
+    groups: impl Iterator<Item = u32>,
+) -> Option<Rc<WantedCompanions>> {
+    let taken = groups_of(metrics);
+    let groups = groups.map(|group| if taken.contains(&group) { group } else { 0 }).collect();
+    (!metrics.is_empty()).then(|| Rc::new(WantedCompanions { metrics: Rc::clone(metrics), groups }))
+}
+
+/// The groups that count these: `Options::group` of each.
+pub fn groups_of(metrics: &[CompanionMetric]) -> BTreeSet<u32> {
+    metrics.iter().flat_map(CompanionMetric::places).map(|(group, _)| group).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use topdown_seam::random::Random;
+
+    /// Programs of three phases, of whose two events a figure is the quotient: counted in one group, or each in its own, by turns that are as
+    /// likely or not.
+    #[test]
+    fn the_truth_is_in_the_interval() {
+        let mut random = Random::new(23);
+        let mut part = || random.below(1 << 20) as f64 / f64::from(1 << 20);
+        let quotient = |counts: &[f64]| counts[0] / counts[1];
+        let (mut wide, mut told) = ([0.0; 2], 0);
+        for program in 0..400 {
+            let rates: Vec<[f64; 2]> = (0..3).map(|_| [0.001 + 0.3 * part(), 0.1 + part()]).collect();
+            let is_weighted = program % 2 == 1;
+            let chance = if is_weighted { 0.2 } else { 0.5 };
+            let (mut counted, mut totals) = (BTreeMap::<u32, TurnCounts>::new(), [0.0; 3]);
+            for turn in 0..120 {
+                let slots = (1e6 * (0.5 + part())) as u64;
+                let counts = rates[turn / 40].map(|rate| (rate * (0.7 + 0.6 * part()) * slots as f64) as u64);
+                let mut sum = Sum { slots, time_running_ns: slots, ..Sum::default() };
+                sum.counted[..2].copy_from_slice(&counts);
+                [slots, counts[0], counts[1]]
+                    .iter()
+                    .zip(&mut totals)
+                    .for_each(|(one, all)| *all += *one as f64);
+                let (group, odds) = if part() < chance { (1, chance) } else { (2, 1.0 - chance) };
+                counted.entry(group).or_default().add(&sum, if is_weighted { 1.0 / odds } else { 1.0 });
+            }
+            let whole = WholeCount {
+                turns: 120,
+                slots: totals[0],
+                is_weighted,
+                uncounted_ns: 0.0,
+                wall: Duration::from_secs(1),
+            };
+            let truth = totals[1] / totals[2];
+            for (k, places) in [[(1, 1), (1, 2)], [(1, 1), (2, 2)]].iter().enumerate() {
+                let [value, low, high] =
+                    estimates(places, &counted, &whole).unwrap().value_and_bounds(quotient);
+                let (low, high) = (low.unwrap(), high.unwrap_or(f64::INFINITY));
+                assert!(low <= truth && truth <= high, "{program} {places:?}: {low} {truth} {high}");
+                assert!(low <= value.unwrap() && value.unwrap() <= high);
+                wide[k] += ((high - low) / truth).min(2.0);
+            }
+            told += 1;
+        }
+        // (and it is not everything)
+        let mean = wide.map(|wide| wide / f64::from(told));
+        assert!(mean[0] < 1.2 && mean[1] < 1.2, "{mean:?}");
+    }
+
+    fn steady(turns: usize, [slots, first]: [u64; 2]) -> BTreeMap<u32, TurnCounts> {
+        let mut sum = Sum { slots, time_running_ns: 1_000, ..Sum::default() };
+        sum.counted[0] = first;
+        let mut counted = BTreeMap::<u32, TurnCounts>::new();
+        (0..turns).for_each(|_| counted.entry(1).or_default().add(&sum, 1.0));
+        counted
+    }
+
+    const WHOLE: WholeCount = WholeCount {
+        turns: 20,
+        slots: 20_000.0,
+        is_weighted: false,
+        uncounted_ns: 0.0,
+        wall: Duration::ZERO,
+    };
+
+    #[test]
+    fn few_turns_tell_nothing() {
+        assert!(estimates(&[(1, 1)], &steady(7, [1_000, 50]), &WHOLE).is_err());
+        assert!(estimates(&[(2, 1)], &steady(10, [1_000, 50]), &WHOLE).is_err());
+        assert!(estimates(&[(1, 1)], &steady(10, [1_000, 50]), &WHOLE).is_ok());
+    }
+
+    #[test]
+    fn what_was_not_counted_may_have_been_of_the_most_there_was() {
+        let per_slot = |counts: &[f64]| counts[0] / 20_000.0;
+        let ends = |uncounted_ns| {
+            let whole = WholeCount { uncounted_ns, ..WHOLE };
+            let [value, low, high] =
+                estimates(&[(1, 1)], &steady(20, [1_000, 50]), &whole).unwrap().value_and_bounds(per_slot);
+            [value.unwrap(), low.unwrap(), high.unwrap()]
+        };
+        assert_eq!(ends(0.0), [0.05; 3], "all was counted");
+        let [value, low, high] = ends(2_000.0);
+        assert!(value == 0.05 && low == 0.05 && (high - 0.055).abs() < 1e-12, "{low} {high}");
+    }
+
+    #[test]
+    fn what_was_never_seen_has_an_upper_end_and_what_it_divides_none() {
+        let estimates = estimates(&[(1, 1)], &steady(10, [1_000, 0]), &WHOLE).unwrap();
+        let [value, low, high] = estimates.value_and_bounds(|counts| counts[0]);
+        assert!(value == Some(0.0) && low == Some(0.0) && high.unwrap() > 1.0, "{high:?}");
+        assert_eq!(estimates.value_and_bounds(|counts| 5.0 / counts[0])[0], None);
+    }
+
+    #[test]
+    fn what_came_since_is_what_came_since() {
+        let then = steady(10, [1_000, 50]).remove(&1).unwrap();
+        let mut now = then.clone();
+        let more = steady(9, [2_000, 10]).remove(&1).unwrap();
+        let sum = |slots, first| {
+            let mut sum = Sum { slots, time_running_ns: 1_000, ..Sum::default() };
+            sum.counted[0] = first;
+            sum
+        };
+        (0..9).for_each(|_| now.add(&sum(2_000, 10), 1.0));
+        let since = now.since(Some(&then));
+        assert_eq!((since.turns, since.slots), (9, more.slots));
+        assert_eq!((&since.sums, &since.products), (&more.sums, &more.products));
+    }
+}
