@@ -127,7 +127,7 @@ static pid_t comes_and_goes(uint64_t seed)
 int main(int argc, char **argv)
 {
     static const uint32_t flags[] = {TD_FLAG_REGISTERS, TD_FLAG_REGISTERS | TD_FLAG_NO_RDPMC};
-    const int count = argc > 1 ? atoi(argv[1]) : 20;
+    const int count = argc > 1 ? atoi(argv[1]) : (int)repeats(20);
     uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
     int found[3] = {0, 0, 0};
     cpu = stay_on_a_cpu();

@@ -251,7 +251,8 @@ int main(void)
     tries_anew();
     td_close(measured(NULL));
     tries(TD_FLAG_REGISTERS);
-    tries(TD_FLAG_REGISTERS | TD_FLAG_NO_RDPMC);
+    if (!in_gate())
+        tries(TD_FLAG_REGISTERS | TD_FLAG_NO_RDPMC);
     tries(0);
     opened(measured(NULL));
     return 0;

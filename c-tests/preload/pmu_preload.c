@@ -137,7 +137,7 @@ static void *starts_threads(void *unused)
 static int storms(void)
 {
     pthread_t starter = start_thread(starts_threads, NULL);
-    for (int k = 0; k < 100; k++) {
+    for (long k = 0; k < repeats(100); k++) {
         if (fork() == 0) {
             td_region_begin("child");
             td_region_end("child");
@@ -149,7 +149,7 @@ static int storms(void)
     join_thread(starter);
     return 0;
 }
-static void storms_report(const char *csv) { EXECUTED(csv, "child", 100); }
+static void storms_report(const char *csv) { EXECUTED(csv, "child", repeats(100)); }
 
 /* Handlers with regions of their own interrupt begins and ends of the steady state: all are counted, each in its place. */
 enum { PAIRS = 300000 };

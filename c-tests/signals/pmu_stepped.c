@@ -174,7 +174,10 @@ int main(void)
         SKIP("no topdown counters here");
     for (int by_read = 0; by_read < 2; by_read++) {
         flags = by_read ? TD_FLAG_NO_RDPMC : 0;
-        const long steps[] = {stepped(reading, LIMIT), stepped(marks, LIMIT), stepped(sums, LIMIT), stepped(resets, LIMIT)};
+        /* (in the gate each once, by RDPMC or by read(2); td_open takes ten times as many steps as all others) */
+        const int all = !in_gate();
+        const long steps[] = {stepped(reading, LIMIT), all || by_read ? stepped(marks, LIMIT) : 0, all || !by_read ? stepped(sums, LIMIT) : 0,
+                              all || by_read ? stepped(resets, LIMIT) : 0};
         const pid_t child = fork();
         if (child == 0) {
             by_itself();
@@ -186,6 +189,7 @@ int main(void)
         fflush(stdout);
     }
     flags = 0;
-    printf("%ld through td_open\n", stepped(opens, 10 * LIMIT));
+    if (!in_gate())
+        printf("%ld through td_open\n", stepped(opens, 10 * LIMIT));
     return 0;
 }
