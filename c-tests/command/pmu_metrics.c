@@ -1,6 +1,6 @@
 /* Companion figures of `topdown stat --metrics` are what their published formulas say of the rates at which the program's events truly happen,
  * which change while it runs. What cannot be counted, or is none, is refused by its name. Arguments: the seed, and which figures.
- * needs: counters, not-hybrid */
+ * needs: counters or other-core, not-hybrid */
 #include "lib/formulas.h"
 
 enum { PHASES = 50, CHANGING = 6 };

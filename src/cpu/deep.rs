@@ -133,8 +133,11 @@ impl DeepText {
                 return Err(Fault { line: 0, what });
             }
         }
-        match all.models.is_empty() || all.version.is_empty() || all.nodes.is_empty() {
-            true => Err(Fault { line: 0, what: "there is no line 'cpu', 'tma' or 'node'".into() }),
+        let has_neither = all.nodes.is_empty() && all.companions.is_empty();
+        match all.models.is_empty() || all.version.is_empty() || has_neither {
+            true => {
+                Err(Fault { line: 0, what: "there is no line 'cpu', 'tma', or 'node' or 'metric'".into() })
+            }
             false => Ok(all),
         }
     }

@@ -33,7 +33,7 @@ fn deep_texts() -> Vec<DeepText> {
 #[test]
 fn names_of_deeper_trees_are_there_and_thresholds_nest() {
     let texts = deep_texts();
-    assert_eq!(texts.len(), 13);
+    assert_eq!(texts.len(), 14);
     for text in &texts {
         let of_nodes = text.nodes.iter().filter_map(|node| node.value.as_ref());
         let of_figures = text.figures.iter().map(|(_, value)| value);
@@ -55,7 +55,8 @@ fn names_of_deeper_trees_are_there_and_thresholds_nest() {
             let parent = node.parent.as_ref().and_then(|parent| text.node_of(parent)).unwrap();
             assert!(parent.above.is_some() && parent.level + 1 == node.level, "{}", node.name);
         }
-        assert!(text.nodes.iter().filter(|node| node.level == 3).count() > 20);
+        // (of one its own core's text has all nodes)
+        assert!(text.nodes.is_empty() || text.nodes.iter().filter(|node| node.level == 3).count() > 20);
     }
     let of = |model, stepping| {
         let has = |text: &&DeepText| text.is_of("GenuineIntel", 6, model, stepping);

@@ -129,7 +129,8 @@ pub(crate) fn of(cpu: &Identity) -> Option<&'static DeepTree> {
 }
 
 fn find(cpu: &Identity) -> Option<&'static DeepTree> {
-    let (place, text) = text_of(cpu)?;
+    // (some have companion figures alone: the core's own text has all nodes)
+    let (place, text) = text_of(cpu).filter(|(_, text)| !text.nodes.is_empty())?;
     load(place, &text)
 }
 

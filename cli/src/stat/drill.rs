@@ -116,50 +116,55 @@ impl TurnPlan {
             level => level.unwrap_or(0),
         };
         let held: Vec<TurnPart> = own(level).collect();
-        let is_deep = level > 2 && held.is_empty();
-        let tree = deep_tree().filter(|_| is_deep || !wanted.metrics.is_empty());
-        let Some(tree) = tree else {
-            return match wanted.are_wanted() {
-                true => Err(failed(
-                    "--drill, --nodes, --metrics: no tree with thresholds and figures is published for this CPU, or its core is not counted; \
-                     --td-level takes the levels that it has",
-                )),
-                false => Ok(TurnPlan { parts: held, ..TurnPlan::default() }),
-            };
-        };
-        if let Some(p_cores) = cpus_of(P_CORES) {
+        let tree = deep_tree().filter(|_| level > 2 && held.is_empty());
+        if of_nodes && tree.is_none() {
+            return Err(failed(
+                "--drill, --nodes: no tree with thresholds is published for this CPU, or its core is not counted; --td-level takes the levels \
+                 that it has",
+            ));
+        }
+        let needs_p_cores = tree.is_some() || !wanted.metrics.is_empty();
+        if let Some(p_cores) = cpus_of(P_CORES).filter(|_| needs_p_cores) {
             // (of the E-cores' slots the tree says nothing)
             if !cpus.is_some_and(|cpus| cpus.is_subset(&p_cores)) {
                 let p_cores: Vec<String> = p_cores.iter().map(u32::to_string).collect();
                 return Err(failed(format!(
-                    "levels 3 to 6 are of this CPU's P-cores alone: count these (-C {})",
+                    "levels 3 to 6 and companion figures are of this CPU's P-cores alone: count these (-C {})",
                     p_cores.join(",")
                 )));
             }
         }
-        let ids = wanted.nodes.iter().map(|name| id_of(tree, name)).collect::<Result<Vec<u32>, _>>()?;
-        // (the bottleneck view takes nodes down to the last level)
-        let has_view = ids.is_empty() && level == DEEPEST;
-        let is_wanted = |node: &u32| match ids.is_empty() {
-            true => has_view || !tree.is_part(*node),
-            false => ids.contains(node),
-        };
-        let deep =
-            tree.groups().iter().filter(|group| group.level <= level && group.nodes.iter().any(is_wanted));
-        let deep = deep.map(|group| TurnPart { subtree: TD_NODE_NONE, group: group.number });
-        let deep: Vec<TurnPart> = deep.filter(|_| is_deep).collect();
         let metrics = companions_of(&wanted.metrics)?;
         let of_metrics = companions::groups_of(&metrics).into_iter();
         let of_metrics = of_metrics.map(|group| TurnPart { subtree: TD_NODE_NONE, group });
-        if deep.is_empty() && is_deep {
-            say(
-                "levels 3 to 6 are not counted: beside level 1 none of their nodes fits into the counters here (`topdown list --nodes`)",
-            );
-        }
-        let held = if is_deep { own(2).collect() } else { held };
-        let parts = held.into_iter().chain(deep).chain(of_metrics).collect();
+        let of_levels = match tree {
+            Some(tree) => own(2).chain(deep_parts(tree, level, &wanted.nodes)?).collect(),
+            None => held,
+        };
+        let parts = of_levels.into_iter().chain(of_metrics).collect();
         Ok(TurnPlan { parts, drills: wanted.drill, metrics: Rc::new(metrics) })
     }
+}
+
+/// What counts a tree down to this level, or these of its nodes, if there are some.
+fn deep_parts(tree: &DeepTree, level: u32, nodes: &[String]) -> Result<Vec<TurnPart>, Failure> {
+    let ids = nodes.iter().map(|name| id_of(tree, name)).collect::<Result<Vec<u32>, _>>()?;
+    // (the bottleneck view takes nodes down to the last level)
+    let has_view = ids.is_empty() && level == DEEPEST;
+    let is_wanted = |node: &u32| match ids.is_empty() {
+        true => has_view || !tree.is_part(*node),
+        false => ids.contains(node),
+    };
+    let groups =
+        tree.groups().iter().filter(|group| group.level <= level && group.nodes.iter().any(is_wanted));
+    let parts = groups.map(|group| TurnPart { subtree: TD_NODE_NONE, group: group.number });
+    let parts: Vec<TurnPart> = parts.collect();
+    if parts.is_empty() {
+        say(
+            "levels 3 to 6 are not counted: beside level 1 none of their nodes fits into the counters here (`topdown list --nodes`)",
+        );
+    }
+    Ok(parts)
 }
 
 /// The companion figures of these names.
@@ -167,6 +172,11 @@ fn companions_of(names: &[String]) -> Result<Vec<CompanionMetric>, Failure> {
     let refused = |what: String| failed(format!("--metrics: {what}"));
     let all = counted_companions(names)
         .ok_or_else(|| refused("there is no room for the groups of so many figures: name fewer".into()))?;
+    if all.is_empty() && !names.is_empty() && topdown::companions().is_empty() {
+        return Err(refused(
+            "no companion figures are published for this CPU, or its core is not counted".into(),
+        ));
+    }
     for name in names.iter().filter(|name| *name != "all") {
         let asked: Vec<_> = all.iter().filter(|one| one.is_called(name)).collect();
         let Some(first) = asked.first() else {

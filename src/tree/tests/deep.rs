@@ -189,12 +189,12 @@ fn no_group_takes_more_than_there_is_and_each_node_is_told_or_has_a_reason() {
 #[test]
 fn each_companion_figure_is_what_its_published_formula_says_or_has_a_reason() {
     let (mut random, mut compared) = (Random::new(3), 0);
-    for (name, width) in TEXTS {
+    for (name, width) in TEXTS.into_iter().chain([("srf", 6.0)]) {
         for facts in
             [FACTS, DeepFacts { smt: true, tsc_ghz: Some(3.1), ..FACTS }, DeepFacts { counters: 4, ..FACTS }]
         {
             let (text, groups, companions) = planned_companions(name, &facts);
-            assert!(companions.len() == text.companions.len() && companions.len() > 60, "{name}");
+            assert!(companions.len() == text.companions.len() && companions.len() > 40, "{name}");
             let mut counts = std::collections::BTreeMap::new();
             for event in &text.events {
                 counts
@@ -204,7 +204,7 @@ fn each_companion_figure_is_what_its_published_formula_says_or_has_a_reason() {
             let slots = 60e6;
             let event = |config: u64, config1: u64| match config {
                 // (where cycles lead, they are slots)
-                0x3c if width == 4.0 => slots / width,
+                0x3c if ["skx", "skl", "clx", "srf"].contains(&name) => slots / width,
                 _ => counts[&(config, config1)],
             };
             let worth = Worth { text: &text, facts: &facts, slots, event: &event, own: &|_| None };

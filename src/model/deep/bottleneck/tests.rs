@@ -72,6 +72,10 @@ fn bottlenecks_are_their_formulas_and_their_intervals_hold_what_follows_from_the
     let (mut random, mut compared, mut wide) = (Random::new(11), 0, 0.0);
     for (place, (text, _)) in TEXTS.iter().enumerate() {
         let tree = tree_of(place);
+        // (of one its own core's text has all nodes)
+        if read(place).is_some_and(|text| text.nodes.is_empty()) {
+            continue;
+        }
         assert!(tree.bottlenecks.len() >= 8, "{text}");
         for _ in 0..40 {
             let truths = truths(&tree, &mut random);
