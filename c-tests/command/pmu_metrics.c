@@ -102,6 +102,6 @@ int main(int argc, char **argv)
     }
     CHECK(compared_figures >= (argc > 2 ? 1 : 10));
     CHECK_EQ(wrong, 0);
-    refused("no_such_figure", "no_such_figure is no companion figure of this CPU");
+    refused("no_such_figure", "'no_such_figure' is no companion figure of this CPU");
     return 0;
 }

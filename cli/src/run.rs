@@ -110,6 +110,7 @@ fn measured(arguments: &Arguments) -> Result<End, Failure> {
         )));
     }
     let format = Format::of(arguments.output.as_deref()).map_err(|error| failed(error.to_string()))?;
+    arguments.deep.check_format(format)?;
     let turns = arguments.turns()?;
     if !turns.parts.is_empty() {
         arguments.outside_alone()?;

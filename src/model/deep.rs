@@ -155,7 +155,7 @@ pub fn counted_companions(names: &[String]) -> Option<Vec<CompanionMetric>> {
     let is_wanted = |text: &DeepCompanion| names.iter().any(|name| name == "all" || text.is_called(name));
     let Some((own, groups, companions)) = planned_companions_of(is_wanted) else { return Some(Vec::new()) };
     let rows: Vec<&'static Counters> = groups.iter().map(|group| group.counters).collect();
-    let first = put_rows(own, &rows, |place| format!("companion figures {place}"))?;
+    let first = put_rows(own, &rows, |place| format!("{}, companion figures {}", own.core, place + 1))?;
     Some(companions.into_iter().map(|one| one.in_groups_from(FIRST_MADE + first as u32)).collect())
 }
 

@@ -126,7 +126,7 @@ pub struct CountOptions {
     pub(super) deep: DeepNodes,
     /// Count what is below this node beside level 1, on cores whose counters cannot hold all of a level in one group: perf's name
     /// of it, such as frontend_bound
-    #[arg(long, value_name = "NODE", value_parser = subtree, conflicts_with_all = ["nodes", "drill"])]
+    #[arg(long, value_name = "NODE", value_parser = subtree, conflicts_with_all = ["nodes", "drill", "metrics"])]
     pub(super) subtree: Option<u32>,
     /// Count what the kernel does, too
     #[arg(long)]
@@ -180,6 +180,9 @@ impl Arguments {
             return Err(failed(
                 "--drill finds what a report has, and -I and -r show rows: without these, or --td-level 6 in place of --drill",
             ));
+        }
+        if let Show::Report(format) = self.show()? {
+            deep.check_format(format)?;
         }
         if has_rows && !deep.metrics.is_empty() {
             return Err(failed(

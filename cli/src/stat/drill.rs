@@ -14,7 +14,7 @@ use topdown::{
     counted_companions, deep_tree, metric, metric_of_name,
 };
 use topdown_report::model::{BottleneckFigure, Finding};
-use topdown_report::{NodeKind, ShareInterval};
+use topdown_report::{Format, NodeKind, ShareInterval};
 use topdown_seam::random::Random;
 
 /// A group that takes turns with others.
@@ -60,6 +60,19 @@ impl DeepNodes {
     /// Whether some are wanted, or companion figures.
     pub fn are_wanted(&self) -> bool {
         self.drill || !self.nodes.is_empty() || !self.metrics.is_empty()
+    }
+
+    /// Whether what is wanted has a place in reports of this format.
+    ///
+    /// # Errors
+    /// It has none.
+    pub fn check_format(&self, format: Format) -> Result<(), Failure> {
+        match format {
+            Format::Csv | Format::Trace if !self.metrics.is_empty() => Err(failed(
+                "--metrics: a text, .json and .html have companion figures, other files have no place for them",
+            )),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -181,11 +194,11 @@ fn companions_of(names: &[String]) -> Result<Vec<CompanionMetric>, Failure> {
         let asked: Vec<_> = all.iter().filter(|one| one.is_called(name)).collect();
         let Some(first) = asked.first() else {
             return Err(refused(format!(
-                "{name} is no companion figure of this CPU, nor a group of them (`topdown list --metrics`)"
+                "'{name}' is no companion figure of this CPU, nor a group of them (`topdown list --metrics`)"
             )));
         };
         if asked.iter().all(|one| !one.untold.is_empty()) {
-            return Err(refused(format!("{name} cannot be counted here: {}", first.untold)));
+            return Err(refused(format!("'{name}' cannot be counted here: {}", first.untold)));
         }
     }
     Ok(all)

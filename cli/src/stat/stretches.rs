@@ -279,6 +279,11 @@ impl Stretches {
         })
     }
 
+    /// The most that one of them had.
+    pub fn most_slots_per_ns(&self) -> f64 {
+        self.pace.most_slots_per_ns
+    }
+
     /// The time between two stretches. As their ends are random, it is taken to have no more slots in a nanosecond than the fastest
     /// stretch, once they are long enough together.
     pub fn gaps(&self) -> Gaps {

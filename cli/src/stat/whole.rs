@@ -57,15 +57,19 @@ pub fn whole(
 /// Companion figures, if some are to be told.
 fn companion_figures(counted: &[GroupCount], wall: Duration) -> Result<Vec<CompanionFigure>, Error> {
     let kinds = by_pmu(counted)?;
-    let in_turns = kinds.iter().find_map(|(_, figures)| figures.stretches.as_ref().zip(Some(&figures.sum)));
-    let Some((stretches, sum)) = in_turns else { return Ok(Vec::new()) };
+    let in_turns = kinds
+        .iter()
+        .find_map(|(group, figures)| figures.stretches.as_ref().map(|all| (group, all, &figures.sum)));
+    let Some((group, stretches, sum)) = in_turns else { return Ok(Vec::new()) };
     let Some(wanted) = &stretches.companions else { return Ok(Vec::new()) };
     let between = sum.time_enabled_ns.saturating_sub(sum.time_running_ns).max(stretches.gap_ns);
     let whole = WholeCount {
         turns: stretches.count(),
         slots: stretches.slots as f64,
         is_weighted: stretches.is_drilled(),
-        uncounted_ns: between as f64,
+        uncounted: between as f64 * stretches.most_slots_per_ns(),
+        likely_uncounted: between as f64 * stretches.slots as f64 / sum.time_running_ns.max(1) as f64,
+        slots_per_cycle: f64::from(group.info.slots_per_cycle.max(1)),
         wall,
     };
     Ok(companions::figures(wanted, &stretches.counts, &whole))

@@ -89,7 +89,8 @@ impl CompanionMetric {
 }
 
 fn is_called(own: &str, groups: &[String], name: &str) -> bool {
-    let name = name.strip_prefix("tma_").unwrap_or(name);
+    let name = name.to_ascii_lowercase();
+    let name = name.strip_prefix("tma_").unwrap_or(&name);
     let is_it = |other: &str| other.eq_ignore_ascii_case(name);
     let mut ends = own.match_indices('_').map(|(place, _)| &own[place + 1..]);
     is_it(own) || ends.any(is_it) || groups.iter().any(|group| is_it(group))
