@@ -319,7 +319,7 @@ int main(void)
     CHECK(seen != MAP_FAILED);
     all_kinds();
     int ends[3] = {0, 0, 0};
-    for (int k = 0; k < count; k += in_gate() ? 2 : 1)
+    for (int k = 0; k < count; k++)
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
             for (int where = 0; where < (e_core() >= 0 ? 2 : 1); where++) {
                 shape = &shapes[s];
