@@ -228,6 +228,14 @@ pub(crate) fn spread_of_turns(some: &SomeTurns, squares: f64) -> Option<f64> {
     Some(errors * errors * n / (n - 1.0) * left_out)
 }
 
+/// So many turns are expected, and none is among some at random, as seldom as an error is more than four standard errors: one time in 31,574.
+const UNSEEN_TURNS: f64 = 10.36;
+
+/// In which part of all slots may be what none of these turns has seen, or few have: they have this sum of slots, and of their squares.
+pub(crate) fn unseen_by_turns(some: &SomeTurns, squares: f64) -> f64 {
+    (UNSEEN_TURNS * squares / (some.slots * some.slots)).min(1.0) * some.left_out.max(0.0)
+}
+
 /// By what the square of an error of few turns is larger that is not of a share: nothing limits what there is in a few of them, so that their
 /// errors lean to one side, the more so the fewer they are, which have this sum of slots and of their squares.
 pub(crate) fn skew(slots: f64, squares: f64) -> f64 {

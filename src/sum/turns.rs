@@ -5,6 +5,7 @@
 use super::Sum;
 use crate::bound::{
     LEAST_SAMPLE, Moments, SomeTurns, is_enough, missed_by_turns, random_turns, skew, spread_of_turns,
+    unseen_by_turns,
 };
 use crate::error::Result;
 use crate::model::MOST_NODES;
@@ -146,10 +147,20 @@ impl SampledTurns {
     /// for too little of all slots.
     #[must_use]
     pub fn spread(&self, all_turns: Option<u64>, all_slots: f64) -> Option<f64> {
-        let left_out = 1.0 - self.counted / all_slots;
-        let some = SomeTurns { turns: self.turns, all_turns, slots: self.slots, all_slots, left_out };
+        let some = self.some(all_turns, all_slots);
         let spread = spread_of_turns(&some, self.squares)? * skew(self.slots, self.squares);
-        (left_out <= 0.0 || missed_by_turns(&some, self.squares) <= 0.0).then_some(spread)
+        (some.left_out <= 0.0 || missed_by_turns(&some, self.squares) <= 0.0).then_some(spread)
+    }
+
+    /// In which part of all slots may be what none of them has seen, or few have.
+    #[must_use]
+    pub fn unseen(&self, all_slots: f64) -> f64 {
+        unseen_by_turns(&self.some(None, all_slots), self.squares)
+    }
+
+    fn some(&self, all_turns: Option<u64>, all_slots: f64) -> SomeTurns {
+        let left_out = 1.0 - self.counted / all_slots;
+        SomeTurns { turns: self.turns, all_turns, slots: self.slots, all_slots, left_out }
     }
 }
 

@@ -8,9 +8,6 @@ use std::time::Duration;
 use topdown::{CompanionMetric, SampledTurns, Sum};
 use topdown_report::model::CompanionFigure;
 
-/// So many turns are expected, and none is among some at random, as seldom as an error is more than four standard errors: one time in 31,574.
-const UNSEEN_TURNS: f64 = 10.36;
-
 /// What the figures take of the turns.
 #[derive(Debug, Default)]
 pub struct WantedCompanions {
@@ -166,10 +163,10 @@ fn estimates(
     let all_turns = (!whole.is_weighted).then_some(whole.turns);
     for number in numbers {
         let told = counted.get(&number).and_then(|group| {
-            let spread = group.sample()?.spread(all_turns, whole.slots)?;
-            Some((group, spread))
+            let sample = group.sample()?;
+            Some((group, sample.spread(all_turns, whole.slots)?, sample.unseen(whole.slots)))
         });
-        let Some((group, spread)) = told else {
+        let Some((group, spread, unseen)) = told else {
             return Err("its events were counted in too few turns".into());
         };
         let scale = whole.slots / group.sums[0];
@@ -178,9 +175,7 @@ fn estimates(
             counts[*k] = group.sums[places[*k].1] * scale;
             let (mean, most) = (counts[*k] / whole.slots, group.most[places[*k].1]);
             // (what is seldom may be in so many turns without being seen in one; of what never was seen there is no more than one in a cycle)
-            let least_slots = group.product(0, 0) / (group.sums[0] * group.sums[0]);
             let seldom = if most > 0.0 { most } else { 1.0 / whole.slots_per_cycle };
-            let unseen = (UNSEEN_TURNS * least_slots).min(1.0) * (1.0 - group.slots / whole.slots).max(0.0);
             more[*k] = most * whole.uncounted + unseen * (seldom - mean).max(0.0) * whole.slots;
         }
         let of_pair = |k: usize, l: usize| {

@@ -7,7 +7,7 @@
 mod arguments;
 mod clock;
 mod columns;
-pub mod companions;
+mod companions;
 pub mod counted;
 mod cpus;
 pub mod drill;
@@ -27,6 +27,7 @@ mod stretches;
 mod table;
 pub mod target;
 mod tasks;
+mod turn_lengths;
 mod watch;
 mod whole;
 

@@ -62,13 +62,16 @@ fn companion_figures(counted: &[GroupCount], wall: Duration) -> Result<Vec<Compa
         .find_map(|(group, figures)| figures.stretches.as_ref().map(|all| (group, all, &figures.sum)));
     let Some((group, stretches, sum)) = in_turns else { return Ok(Vec::new()) };
     let Some(wanted) = &stretches.companions else { return Ok(Vec::new()) };
-    let between = sum.time_enabled_ns.saturating_sub(sum.time_running_ns).max(stretches.gap_ns);
+    let between = sum.time_enabled_ns.saturating_sub(sum.time_running_ns).max(stretches.gap_ns) as f64;
+    let running = sum.time_running_ns.max(1) as f64;
+    // (of a stretch's time, too, some is the kernel's, as it begins and ends: taken to be as much as passes between two)
+    let most_slots_per_ns = stretches.most_slots_per_ns() * (1.0 + between / running);
     let whole = WholeCount {
         turns: stretches.count(),
         slots: stretches.slots as f64,
         is_weighted: stretches.is_drilled(),
-        uncounted: between as f64 * stretches.most_slots_per_ns(),
-        likely_uncounted: between as f64 * stretches.slots as f64 / sum.time_running_ns.max(1) as f64,
+        uncounted: between * most_slots_per_ns,
+        likely_uncounted: between * stretches.slots as f64 / running,
         slots_per_cycle: f64::from(group.info.slots_per_cycle.max(1)),
         wall,
     };
