@@ -36,6 +36,17 @@
 #define TD_VERSION_PATCH 0
 #define TD_VERSION (TD_VERSION_MAJOR * 1000000 + TD_VERSION_MINOR * 1000 + TD_VERSION_PATCH)
 
+/* Of what is called at a region's end. A first call through the procedure linkage table looks for the function, a thousand instructions
+ * that would be the region's. (Clang has no such attribute: link with -Wl,-z,now there.) */
+#ifdef __has_attribute
+#if __has_attribute(noplt)
+#define TD_NO_PLT __attribute__((noplt))
+#endif
+#endif
+#ifndef TD_NO_PLT
+#define TD_NO_PLT
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -374,7 +385,7 @@ int td_sum_begin(td_t *td, struct td_sum *sum);
 
 /** Ends the execution that td_sum_begin began with the same handle. Threads and returns as td_read; -EINVAL also if
  * none had begun (td_sum.unbalanced counts these) or with another handle, TD_ESTALE after a td_reset in between. */
-int td_sum_end(td_t *td, struct td_sum *sum);
+int td_sum_end(td_t *td, struct td_sum *sum) TD_NO_PLT;
 
 /** Adds one execution of a region, from a sample taken before it and one taken after it. Any thread, one at a time.
  * Each is measured, so `error` of the result always holds: at most the sum of the bounds of single executions, and far

@@ -180,9 +180,15 @@ static inline int td_read_mark(td_t *td, struct td_mark *mark)
                  : "rax", "rcx", "rdx", "r8", "r9", "memory", "cc"
                  : slowly);
     return 0;
-slowly:
-#endif
+slowly: {
+    /* Its address is in the global offset table, as for TD_NO_PLT, which Clang does not have. */
+    int (*read)(td_t *, struct td_mark *);
+    __asm__("movq td_mark_read_slowly@GOTPCREL(%%rip), %0" : "=r"(read));
+    return read(td, mark);
+}
+#else
     return td_mark_read_slowly(td, mark);
+#endif
 }
 #undef TD_INLINE_COUNTER
 

@@ -106,6 +106,8 @@ unsafe extern "C" fn end_slowly(td: *mut td, sum: *mut Sum) -> c_int {
 ///
 /// # Safety
 /// As td_sum_begin.
+///
+/// cbindgen:postfix=TD_NO_PLT
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn td_sum_end(td: *mut td, sum: *mut Sum) -> c_int {
     // SAFETY: each pointer is NULL or what the header calls it, which the C caller promises.
