@@ -144,6 +144,23 @@ pub struct Options {
     pub descriptors_from: i32,
 }
 
+/// What a group that takes turns with others counts beside level 1; neither: whole levels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TurnPart {
+    /// [`Options::subtree`].
+    pub subtree: u32,
+    /// [`Options::group`].
+    pub group: u32,
+}
+
+impl TurnPart {
+    /// The options that open the group.
+    #[must_use]
+    pub fn options(&self, all: &Options) -> Options {
+        Options { level: 0, subtree: self.subtree, group: self.group, ..*all }
+    }
+}
+
 impl Options {
     /// Whether a part of the tree is counted, and not whole levels.
     #[must_use]

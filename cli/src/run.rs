@@ -22,6 +22,8 @@ use topdown_report::{Claim, Format, Output, OutsideCount, Report, write_timeline
 const SOURCE: &str = "TOPDOWN_SOURCE";
 /// Down to which level it counts.
 const LEVEL: &str = "TOPDOWN_LEVEL";
+/// Which nodes of deeper levels regions have.
+const NODES: &str = "TOPDOWN_NODES";
 /// Names the library that programs with Intel's ITT API tell of their tasks.
 const COLLECTOR: &str = "INTEL_LIBITTNOTIFY64";
 /// How many seccomp filters `topdown` has: a program that has more was put into a sandbox, and nothing is done in it that may be killed for.
@@ -58,7 +60,7 @@ pub struct Arguments {
     /// Show processes that do not measure themselves (static ones, say), too, each for itself (Linux 6.12 or later)
     #[arg(long, conflicts_with = "inside")]
     per_process: bool,
-    /// Measure from inside alone. The program's own performance counters (perf events, PAPI, ...) then have all general-purpose counters,
+    /// Measure from inside alone; with --nodes, these nodes of each region. The program's own performance counters (perf events, PAPI, ...) then have all general-purpose counters,
     /// but nothing is known of static programs, nor of what a killed one did last
     #[arg(long)]
     inside: bool,
@@ -133,12 +135,14 @@ impl Arguments {
     /// What is counted in turns from outside; none: one group holds the level, or none does.
     fn turns(&self) -> Result<TurnPlan, Failure> {
         if self.inside {
-            return match self.deep.are_wanted() {
-                true => Err(failed(
-                    "--drill, --nodes and --metrics count the whole from outside: not with --inside",
-                )),
-                false => Ok(TurnPlan::default()),
-            };
+            if self.deep.drill || !self.deep.metrics.is_empty() {
+                return Err(failed("--drill and --metrics count the whole from outside: not with --inside"));
+            }
+            if !self.deep.nodes.is_empty() {
+                let turns = topdown::region_turns(self.deep.nodes.iter().map(String::as_str));
+                turns.map_err(|why| failed(format!("--nodes: {why}")))?;
+            }
+            return Ok(TurnPlan::default());
         }
         TurnPlan::of(self.td_level, &self.deep, None)
     }
@@ -369,6 +373,9 @@ fn load(command: &mut Command, arguments: &Arguments, library: &Path, directory:
     };
     if let Some(level) = arguments.td_level.filter(|_| arguments.inside) {
         command.env(LEVEL, level.to_string());
+    }
+    if !arguments.deep.nodes.is_empty() {
+        command.env(NODES, arguments.deep.nodes.join(","));
     }
     if std::env::var_os(COLLECTOR).is_none() {
         command.env(COLLECTOR, library);

@@ -147,7 +147,7 @@ pub fn note(shared: Option<&SharedCounters>) -> &'static str {
 
 /// Whether somebody has chosen what the library counts.
 pub fn is_chosen() -> bool {
-    ["TOPDOWN_SOURCE", "TOPDOWN_LEVEL"]
+    ["TOPDOWN_SOURCE", "TOPDOWN_LEVEL", "TOPDOWN_NODES"]
         .iter()
         .any(|name| std::env::var_os(name).is_some_and(|value| value != OsStr::new("")))
 }

@@ -12,7 +12,7 @@ use std::io::Read;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
-use topdown::{Corrections, Info, OptionNames, Options, SourceKind};
+use topdown::{Corrections, Info, OptionNames, Options, RegionTurn, SourceKind};
 use topdown_table::Header;
 use topdown_table::run::stat;
 
@@ -34,7 +34,10 @@ pub fn begin_process(tables: TableFile, output: Destination, open: &[(CString, u
         core: core.unwrap_or_default(),
         ..Options::default()
     };
-    let (options, groups) = deeper(options, &private::setting("TOPDOWN_LEVEL"));
+    let (options, groups) = match of_nodes(options, &private::setting("TOPDOWN_NODES")) {
+        groups if groups.is_empty() => deeper(options, &private::setting("TOPDOWN_LEVEL")),
+        groups => (options, groups),
+    };
     let pid = std::process::id() as libc::pid_t;
     let run = output.run_of(pid);
     let process: &'static MeasuredProcess = Box::leak(Box::new(MeasuredProcess {
@@ -93,7 +96,7 @@ fn source(name: &str) -> (SourceKind, Corrections) {
 }
 
 /// What TOPDOWN_LEVEL says: down to which level regions are measured, and the groups that take turns if none holds all of it.
-fn deeper(options: Options, level: &str) -> (Options, Vec<u32>) {
+fn deeper(options: Options, level: &str) -> (Options, Vec<RegionTurn>) {
     if level.is_empty() {
         return (options, Vec::new());
     }
@@ -104,7 +107,26 @@ fn deeper(options: Options, level: &str) -> (Options, Vec<u32>) {
     };
     let is_of_no_cpu = options.simulate && options.core.is_empty();
     let groups = if is_of_no_cpu { Vec::new() } else { topdown::groups_of_level(level, options.core) };
+    let groups: Vec<_> = groups.into_iter().map(RegionTurn::of_subtree).collect();
     (Options { level: if groups.is_empty() { level } else { 0 }, ..options }, groups)
+}
+
+/// What TOPDOWN_NODES says: the nodes of levels 3 to 6 that regions have, by the groups that take turns; none: there are no others than
+/// those of TOPDOWN_LEVEL.
+fn of_nodes(options: Options, names: &str) -> Vec<RegionTurn> {
+    let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let mut names = names.peekable();
+    if names.peek().is_none() {
+        return Vec::new();
+    }
+    let turns = match options.simulate {
+        true => Err("a simulated PMU counts none".into()),
+        false => topdown::region_turns(names),
+    };
+    turns.unwrap_or_else(|why| {
+        say::say(&format!("TOPDOWN_NODES: {why}: ignored"));
+        Vec::new()
+    })
 }
 
 /// What the header says of the process.

@@ -6,7 +6,7 @@ use crate::tables::TableFile;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use topdown::{Options, TopDown};
+use topdown::{Options, RegionTurn, TopDown};
 use topdown_table::run::RunId;
 
 /// What is measured of this process, and for whom.
@@ -15,8 +15,8 @@ pub struct MeasuredProcess {
     pub run: RunId,
     pub tables: TableFile,
     pub options: Options,
-    /// Groups that take turns, by the node below which each counts (TD_NODE_NONE: none); empty: one group counts all.
-    pub groups: Vec<u32>,
+    /// Groups that take turns; empty: one group counts all.
+    pub groups: Vec<RegionTurn>,
     pub output: Destination,
     /// Counters could be opened.
     pub measured: AtomicBool,

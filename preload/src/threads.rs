@@ -79,7 +79,7 @@ pub fn begin_thread(
     if !memory::secure(THREAD * process.groups.len().max(1)) || !process.threads().has_room() {
         return Err(no_memory());
     }
-    let ThreadHandles { td, others, refused } = open_handles(process)?;
+    let ThreadHandles { td, others, nodes, refused } = open_handles(process)?;
     let mut name = [0_u8; 17];
     // SAFETY: PR_GET_NAME writes 16 bytes at most.
     unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
@@ -95,9 +95,12 @@ pub fn begin_thread(
             let first = handles().next().ok_or_else(no_room)?;
             let thread = life::begin(first, &process.tables, name, &cores[0], open).ok_or_else(no_room)?;
             if !others.is_empty() {
-                let others = handles().zip(cores.iter().copied()).skip(1);
+                let mut nodes = nodes.into_iter();
+                let of_first = nodes.next().unwrap_or_default();
+                let others = handles().zip(cores.iter().copied()).skip(1).zip(nodes);
+                let others = others.map(|((td, core), nodes)| (td, nodes, core));
                 let random = private::random().map_or(1, u64::from_ne_bytes).max(1);
-                rotate::take_turns(thread, others, name, random);
+                rotate::take_turns(thread, of_first, others, name, random);
             }
             thread
         }
@@ -115,24 +118,33 @@ pub fn begin_thread(
 struct ThreadHandles {
     td: Box<TopDown>,
     others: Vec<TopDown>,
+    /// The nodes that are kept of the first and of the others ([`RegionTurn::nodes`]).
+    nodes: Vec<&'static [u32]>,
     /// Why one that was to take turns is not there.
     refused: Option<topdown::Error>,
 }
 
 /// Opens those of the calling thread. Each is proved alone, as it will be on the counters.
-fn open_handles(process: &MeasuredProcess) -> Result<ThreadHandles, topdown::Error> {
+fn open_handles(process: &'static MeasuredProcess) -> Result<ThreadHandles, topdown::Error> {
     let open = |options: Options| {
         with_high_descriptors(|descriptors_from| TopDown::open(&Options { descriptors_from, ..options }))
     };
+    let alone = |refused| {
+        let td = Box::new(open(process.options)?);
+        Ok(ThreadHandles { td, others: Vec::new(), nodes: Vec::new(), refused })
+    };
     if process.groups.is_empty() {
-        return Ok(ThreadHandles { td: Box::new(open(process.options)?), others: Vec::new(), refused: None });
+        return alone(None);
     }
-    let (mut all, mut refused) = (Vec::with_capacity(process.groups.len()), None);
-    for subtree in &process.groups {
+    let (mut all, mut nodes, mut refused) = (Vec::with_capacity(process.groups.len()), Vec::new(), None);
+    for group in &process.groups {
         let in_turns = process.groups.len() > 1;
-        let opened = open(Options { subtree: *subtree, in_turns, ..process.options });
+        let opened = open(Options { in_turns, ..group.part.options(&process.options) });
         match opened.and_then(|td| td.switch(false).map(|()| td)) {
-            Ok(td) => all.push(td),
+            Ok(td) => {
+                all.push(td);
+                nodes.push(&group.nodes[..]);
+            }
             Err(why) => refused = Some(why),
         }
     }
@@ -140,12 +152,10 @@ fn open_handles(process: &MeasuredProcess) -> Result<ThreadHandles, topdown::Err
     match (all.next(), refused) {
         (Some(td), refused) => {
             td.switch(true)?;
-            Ok(ThreadHandles { td: Box::new(td), others: all.collect(), refused })
+            Ok(ThreadHandles { td: Box::new(td), others: all.collect(), nodes, refused })
         }
         // (what one group holds is better than nothing)
-        (None, refused) => {
-            Ok(ThreadHandles { td: Box::new(open(process.options)?), others: Vec::new(), refused })
-        }
+        (None, refused) => alone(refused),
     }
 }
 

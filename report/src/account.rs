@@ -1,9 +1,9 @@
 //! Slots of many sums, added and subtracted, with a bound that stays one.
 #![forbid(unsafe_code)]
 
-use crate::nodes::{InTurns, NodeInterval, NodeSums, ShareInterval};
+use crate::nodes::{InTurns, NodeInterval, NodeSums, ShareInterval, TalliedNode};
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use topdown::{L1, L2, LEVEL_1, LEVEL_2, Metric, MovedSlots, Node, Sum, TD_NODE_SMT_CONTENTION, TurnTally};
+use topdown::{L1, L2, LEVEL_1, LEVEL_2, Metric, MovedSlots, Node, Sum, TD_NODE_SMT_CONTENTION};
 
 /// Shares of slots, which add up to 1 with `other`, and the bound: none is further than this from the truth.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -260,7 +260,7 @@ impl Account {
     }
 
     /// What a sum says of the turns of a group, of this name, and the turns of the nodes below level 1. Nothing, if it is none.
-    pub fn of_turns(sum: &Sum, group: (&str, u64), tallies: Vec<(u32, TurnTally)>) -> Option<Account> {
+    pub fn of_turns(sum: &Sum, group: (&str, u64), tallies: Vec<TalliedNode>) -> Option<Account> {
         let nodes = match sum.counted().decode_tree() {
             Err(error) if error.code() != topdown::TD_ENOTCOUNTING => return None,
             nodes => nodes.unwrap_or_default(),

@@ -158,13 +158,24 @@ impl Amount {
     }
 }
 
+/// What turns told of a node.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TalliedNode {
+    /// TD_NODE_*.
+    pub id: u32,
+    /// The nearest node above it that was measured beside it, of which it had a part; TD_NODE_NONE: of all slots.
+    pub above: u32,
+    /// The turns.
+    pub tally: TurnTally,
+}
+
 /// Nodes of regions that groups of counters have counted in turns: each group level 1, and the nodes of a part below it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InTurns {
     /// What every group counts: level 1.
     level_1: NodeSums,
     /// What the turns tell of all else.
-    tallies: Vec<(NodeKind, TurnTally)>,
+    tallies: Vec<(NodeKind, TalliedNode)>,
     /// How many turns each group had here, by its name.
     groups: Vec<(String, u64)>,
 }
@@ -178,14 +189,14 @@ impl InTurns {
         slots: f64,
         nodes: &[Node],
         (group, turns): (&str, u64),
-        tallies: Vec<(u32, TurnTally)>,
+        tallies: Vec<TalliedNode>,
     ) -> InTurns {
         let level_1: Vec<Node> =
             nodes.iter().filter(|node| !is_in_turns(node.level, node.id)).copied().collect();
         let find = |id: u32| NodeKind::of(nodes.iter().find(|node| node.id == id)?);
         InTurns {
             level_1: NodeSums::new(slots, &level_1),
-            tallies: tallies.into_iter().filter_map(|(id, tally)| Some((find(id)?, tally))).collect(),
+            tallies: tallies.into_iter().filter_map(|one| Some((find(one.id)?, one))).collect(),
             groups: vec![(group.into(), turns)],
         }
     }
@@ -199,8 +210,10 @@ impl InTurns {
     pub fn add(&mut self, other: &InTurns) {
         self.level_1.add(&other.level_1);
         for (kind, more) in &other.tallies {
-            match self.tallies.iter_mut().find(|(mine, _)| mine == kind) {
-                Some((_, tally)) => tally.merge(more),
+            let is_same =
+                |(mine, one): &&mut (NodeKind, TalliedNode)| mine == kind && one.above == more.above;
+            match self.tallies.iter_mut().find(is_same) {
+                Some((_, one)) => one.tally.merge(&more.tally),
                 None => self.tallies.push((*kind, *more)),
             }
         }
@@ -222,20 +235,23 @@ impl InTurns {
         let few = || self.groups.iter().any(|(_, turns)| *turns < FEWEST_TURNS);
         let nodes = self.nodes();
         let lacks = || {
-            let counted = self.tallies.iter().filter(|(_, tally)| tally.parent > 0.0);
+            let counted = self.tallies.iter().filter(|(_, one)| one.tally.parent > 0.0);
             counted.into_iter().any(|(kind, _)| nodes.find(kind.metric.id).is_none())
         };
         self.level_1.slots > 0.0 && (few() || lacks())
     }
 
-    /// All nodes that were measured: below level 1 each has the part of its parent that it had in its turns, which are a random sample of
-    /// all (docs/error-bound-sums.md, Turns).
+    /// All nodes that were measured: below level 1 each has the part that it had in its turns, which are a random sample of all, of the node
+    /// above it (docs/error-bound-sums.md, Turns).
     pub fn nodes(&self) -> NodeSums {
         let mut all = self.level_1.clone();
         let turns = self.groups.iter().map(|(_, turns)| *turns).fold(0, u64::saturating_add);
         let mut tallies: Vec<_> = self.tallies.iter().collect();
         tallies.sort_by_key(|(kind, _)| kind.level);
-        for (kind, tally) in tallies {
+        for (kind, TalliedNode { above, tally, .. }) in tallies {
+            if all.find(kind.metric.id).is_some() {
+                continue; // (another CPU's groups have another node above it)
+            }
             let whole = Amount {
                 kind: *kind,
                 value: all.slots,
@@ -244,8 +260,7 @@ impl InTurns {
                 known: all.slots,
                 unknown: 0.0,
             };
-            let parent =
-                if kind.parent == TD_NODE_NONE { Some(whole) } else { all.find(kind.parent).copied() };
+            let parent = if *above == TD_NODE_NONE { Some(whole) } else { all.find(*above).copied() };
             let Some(parent) = parent else { continue };
             let Some((ratio, far)) = tally.part_of_parent(Some(turns), all.slots, parent.value) else {
                 continue;
@@ -452,13 +467,17 @@ mod tests {
         }
     }
 
+    fn tallied(tally: TurnTally) -> TalliedNode {
+        TalliedNode { id: TD_NODE_FETCH_LATENCY, above: LEVEL_1[2].id, tally }
+    }
+
     #[test]
     fn a_node_that_was_counted_in_turns_has_a_part_of_what_its_parent_has_of_all() {
         let child =
             Node { id: TD_NODE_FETCH_LATENCY, parent: LEVEL_1[2].id, level: 2, ..node(2, 10_000, 0.1, 0.0) };
         let group = |name, turns, nodes: &[Node]| {
             let tallies = if nodes.len() > 2 {
-                vec![(TD_NODE_FETCH_LATENCY, tally(turns, 10_000.0, 1_000.0, 4_000.0))]
+                vec![tallied(tally(turns, 10_000.0, 1_000.0, 4_000.0))]
             } else {
                 vec![]
             };
@@ -483,7 +502,7 @@ mod tests {
     fn of_too_few_turns_a_node_is_not_shown_unless_they_are_all() {
         let child =
             Node { id: TD_NODE_FETCH_LATENCY, parent: LEVEL_1[2].id, level: 2, ..node(2, 10_000, 0.1, 0.0) };
-        let tallies = vec![(TD_NODE_FETCH_LATENCY, tally(3, 10_000.0, 1_000.0, 4_000.0))];
+        let tallies = vec![tallied(tally(3, 10_000.0, 1_000.0, 4_000.0))];
         let mut all = InTurns::new(10_000.0, &[node(2, 10_000, 0.4, 0.0), child], ("frontend", 3), tallies);
         assert_eq!(all.nodes().shown(0.0).len(), 2);
         all.add(&InTurns::new(10.0, &[node(2, 10, 0.4, 0.0)], ("retiring", 1), Vec::new()));

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::account::Account;
+use crate::nodes::TalliedNode;
 use topdown::{Empties, Increments, InputSum, Sum, TurnTally};
 use topdown_table::{Measurement, NodeInTurns, RecordedCounts, RecordedEmpties, TableEntry, TableInput};
 
@@ -41,14 +42,13 @@ pub fn account_of(entry: &TableEntry, in_turns: bool) -> Option<Account> {
     }
     let (turns, slots) = entry.turns;
     let tallies = entry.in_turns.iter().map(|one| {
-        let NodeInTurns { number, own, parent, own_own, own_parent, parent_parent, far, .. } = *one;
-        (
-            number - 1,
-            TurnTally { turns, slots, own, parent, own_own, own_parent, parent_parent, far, whole: slots },
-        )
+        let NodeInTurns { number, above, own, parent, own_own, own_parent, parent_parent, far } = *one;
+        let tally =
+            TurnTally { turns, slots, own, parent, own_own, own_parent, parent_parent, far, whole: slots };
+        TalliedNode { id: number - 1, above, tally }
     });
-    let finite = |(_, tally): &(u32, TurnTally)| {
-        let TurnTally { slots, own, parent, own_own, own_parent, parent_parent, far, .. } = *tally;
+    let finite = |one: &TalliedNode| {
+        let TurnTally { slots, own, parent, own_own, own_parent, parent_parent, far, .. } = one.tally;
         [slots, own, parent, own_own, own_parent, parent_parent, far].iter().all(|sum| sum.is_finite())
     };
     Account::of_turns(&sum, (&entry.core, turns), tallies.filter(finite).collect())

@@ -270,7 +270,8 @@ fn in_turns() -> TableContent {
         (*turns.turns.get_mut(), *turns.next.get_mut(), turns.slots) = (16, 16, 8_000.0);
     }
     let tally = &mut made.at(region).turns.node[0];
-    (tally.number, tally.own, tally.parent) = (topdown::TD_NODE_FETCH_LATENCY + 1, 800.0, 3_200.0);
+    (tally.number, tally.above) = (topdown::TD_NODE_FETCH_LATENCY + 1, topdown::TD_NODE_FRONTEND_BOUND);
+    (tally.own, tally.parent) = (800.0, 3_200.0);
     (tally.own_own, tally.own_parent, tally.parent_parent) =
         (800.0 * 800.0 / 16.0, 800.0 * 3_200.0 / 16.0, 3_200.0 * 3_200.0 / 16.0);
     made

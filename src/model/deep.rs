@@ -6,6 +6,7 @@ mod bottleneck;
 mod companion;
 mod facts;
 mod groups;
+mod turns;
 mod value;
 
 use super::metrics::{Metric, TD_NODE_NONE};
@@ -19,6 +20,7 @@ pub(crate) use facts::DeepFacts;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
+pub use turns::{MOST_NODES_IN_TURNS, MOST_TURNS, RegionTurn, region_turns};
 
 include!(concat!(env!("OUT_DIR"), "/deep.rs"));
 
@@ -283,6 +285,20 @@ impl DeepTree {
     /// Its nodes, parents before children.
     pub fn nodes(&self) -> impl Iterator<Item = u32> + '_ {
         self.nodes.iter().filter(|node| !node.is_part).map(|node| node.metric.id)
+    }
+
+    /// The node of this name, with "tma_" or without.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be counted here, and why.
+    pub fn node_of_name(&self, name: &str) -> Result<u32, String> {
+        let id = super::metric_of_name(name).map(|metric| metric.id).filter(|id| self.level(*id) > 0);
+        let id =
+            id.ok_or_else(|| format!("{name} is no node of this CPU's tree (`topdown list --nodes`)"))?;
+        match self.untold().find(|(untold, _)| *untold == id) {
+            Some((_, why)) => Err(format!("{name} cannot be counted here: {why}")),
+            None => Ok(id),
+        }
     }
 
     /// Whether this is no node of the tree, but what bottlenecks take besides.

@@ -15,8 +15,8 @@ use crate::options;
 use crate::sys::cpu::{self, Identity};
 pub(crate) use deep::row_of_group;
 pub use deep::{
-    Bottleneck, Bounded, CompanionMetric, DeepGroup, DeepTree, LocatingEvent, companions, counted_companions,
-    deep_tree, deep_tree_of,
+    Bottleneck, Bounded, CompanionMetric, DeepGroup, DeepTree, LocatingEvent, MOST_NODES_IN_TURNS,
+    MOST_TURNS, RegionTurn, companions, counted_companions, deep_tree, deep_tree_of, region_turns,
 };
 pub use fingerprint::fingerprint;
 pub(crate) use fingerprint::{MARK, mark, mark_of_table};

@@ -15,9 +15,6 @@ use crate::tree::Node;
 
 /// Of fewer turns a node is not measured: their spread tells nothing.
 pub const FEWEST_TURNS: u64 = LEAST_SAMPLE;
-/// No group that takes turns measures more such nodes (`is_in_turns`).
-pub const MOST_NODES_IN_TURNS: usize = 10;
-
 /// What was counted of a node, and of its parent, in the turns in which both were: sums, squares and products, in slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TurnTally {
@@ -194,21 +191,25 @@ impl Sum {
         since
     }
 
-    /// Each node that not every group measures which takes turns, with its parent's slots and all slots, as it was counted: those below level
-    /// 1, and SMT contention. Takes no memory.
+    /// Each node that not every group measures which takes turns, as it was counted: those below level 1, and SMT contention. With the
+    /// nearest node above it that the group measures (TD_NODE_NONE: none), the slots of that, and all slots. Takes no memory.
     ///
     /// # Errors
     /// Those of [`Sum::decode_tree`].
-    pub fn nodes_in_turns(&self, mut each: impl FnMut(&Node, f64, f64)) -> Result<()> {
+    pub fn nodes_in_turns(&self, mut each: impl FnMut(&Node, u32, f64, f64)) -> Result<()> {
         let slots = float(self.slots);
-        let (mut known, mut count) = ([(TD_NODE_NONE, 1.0); 1 + MOST_NODES], 1);
+        // (of each node itself, or the nearest above it that was measured, and its share)
+        let (mut known, mut count) = ([(TD_NODE_NONE, TD_NODE_NONE, 1.0); 1 + MOST_NODES], 1);
         self.counted().nodes(1, |nodes| {
-            for node in nodes.filter(|node| node.measured != 0 && node.value.is_finite()) {
-                let of = known[..count].iter().find(|(id, _)| *id == node.parent);
-                if let Some((_, parent)) = of.filter(|_| is_in_turns(node.level, node.id)) {
-                    each(&node, parent * slots, slots);
+            for node in nodes {
+                let above = known[..count].iter().find(|(id, ..)| *id == node.parent);
+                let Some((_, above, share)) = above.copied() else { continue };
+                let is_measured = node.measured != 0 && node.value.is_finite();
+                if is_measured && is_in_turns(node.level, node.id) {
+                    each(&node, above, share * slots, slots);
                 }
-                known[count] = (node.id, node.value);
+                let own = if is_measured { (node.id, node.value) } else { (above, share) };
+                known[count] = (node.id, own.0, own.1);
                 count += 1;
             }
         })
@@ -218,7 +219,7 @@ impl Sum {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model;
+    use crate::model::{self, MOST_NODES_IN_TURNS};
     use crate::sample::{Base, Sample};
     use crate::sys::random::Random;
 
@@ -337,7 +338,10 @@ mod tests {
         assert_eq!(format!("{:?}", since.decode_tree()), format!("{:?}", alone.decode_tree()));
         let mut nodes = Vec::new();
         since
-            .nodes_in_turns(|node, parent, slots| nodes.push((node.name(), node.value, parent / slots)))
+            .nodes_in_turns(|node, above, parent, slots| {
+                assert_eq!(above, node.parent);
+                nodes.push((node.name(), node.value, parent / slots));
+            })
             .unwrap();
         let names: Vec<_> = nodes.iter().map(|(name, ..)| *name).collect();
         assert_eq!(names, ["tma_smt_contention", "tma_fetch_latency", "tma_fetch_bandwidth"], "{nodes:?}");
@@ -353,8 +357,7 @@ mod tests {
         let mut groups = 0;
         for core in model::cores() {
             for level in 2..=model::DEEPEST {
-                // (preload/src/engine/groups.rs has room for as many)
-                assert!(model::groups_of_level(level, core.core).len() <= 8, "{core:?}");
+                assert!(model::groups_of_level(level, core.core).len() <= model::MOST_TURNS, "{core:?}");
                 for group in model::groups_of_level(level, core.core) {
                     let (_, row) = model::named(core.core).unwrap();
                     let (place, _) =

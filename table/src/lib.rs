@@ -21,7 +21,7 @@ pub use file::{Table, TableEntry, read, text};
 /// `Header::magic`.
 pub const MAGIC: [u8; 8] = *b"topdown\n";
 /// `Header::version`: another one is another layout.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 /// Ends the name of a file that is opened, and nothing else, by a program that does not measure itself, since it was executed under a
 /// seccomp filter: what else would tell of it might be killed for.
 pub const SANDBOXED: &str = ".sandboxed";
@@ -194,23 +194,23 @@ pub struct RecordedTurns {
     pub node: [NodeInTurns; MOST_NODES_IN_TURNS],
 }
 
-/// Sums over turns of the slots of a node and of its parent.
+/// Sums over turns of the slots of a node and of one above it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct NodeInTurns {
     /// TD_NODE_*, plus 1; 0: it is not in use.
     pub number: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// The nearest node above it that the group measures; TD_NODE_NONE: none.
+    pub above: u32,
     /// The node's.
     pub own: f64,
-    /// Its parent's.
+    /// Those of the node above it; of none, all slots.
     pub parent: f64,
     /// Squares of the node's.
     pub own_own: f64,
     /// Products of both.
     pub own_parent: f64,
-    /// Squares of the parent's.
+    /// Squares of those of the node above.
     pub parent_parent: f64,
     /// How far the node's bound is from its figure.
     pub far: f64,

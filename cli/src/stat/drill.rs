@@ -10,21 +10,12 @@ use crate::say;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use topdown::{
-    Bottleneck, Bounded, CompanionMetric, DeepGroup, DeepTree, FEWEST_TURNS, Node, Options, TD_NODE_NONE,
-    counted_companions, deep_tree, metric, metric_of_name,
+    Bottleneck, Bounded, CompanionMetric, DeepGroup, DeepTree, FEWEST_TURNS, Node, TD_NODE_NONE, TurnPart,
+    counted_companions, deep_tree, metric,
 };
 use topdown_report::model::{BottleneckFigure, Finding};
 use topdown_report::{Format, NodeKind, ShareInterval};
 use topdown_seam::random::Random;
-
-/// A group that takes turns with others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TurnPart {
-    /// `Options::subtree`.
-    pub subtree: u32,
-    /// `Options::group`.
-    pub group: u32,
-}
 
 /// The PMU of a hybrid CPU's P-cores.
 const P_CORES: &str = "cpu_core";
@@ -57,11 +48,6 @@ pub struct DeepNodes {
 }
 
 impl DeepNodes {
-    /// Whether some are wanted, or companion figures.
-    pub fn are_wanted(&self) -> bool {
-        self.drill || !self.nodes.is_empty() || !self.metrics.is_empty()
-    }
-
     /// Whether what is wanted has a place in reports of this format.
     ///
     /// # Errors
@@ -102,13 +88,6 @@ const OF_WHOLE: f64 = 0.25;
 const MOST_WISHED: f64 = 4.0;
 /// So many stretches are a phase, of which a node is looked at by itself.
 const PHASE: u64 = 32;
-
-impl TurnPart {
-    /// The options that open it.
-    pub fn options(&self, all: &Options) -> Options {
-        Options { level: 0, subtree: self.subtree, group: self.group, ..*all }
-    }
-}
 
 impl TurnPlan {
     /// What counts what is wanted, on these CPUs alone if there are some; none, if one group does, or none here (`td_open` says why).
@@ -161,7 +140,8 @@ impl TurnPlan {
 
 /// What counts a tree down to this level, or these of its nodes, if there are some.
 fn deep_parts(tree: &DeepTree, level: u32, nodes: &[String]) -> Result<Vec<TurnPart>, Failure> {
-    let ids = nodes.iter().map(|name| id_of(tree, name)).collect::<Result<Vec<u32>, _>>()?;
+    let id_of = |name: &String| tree.node_of_name(name).map_err(|why| failed(format!("--nodes: {why}")));
+    let ids = nodes.iter().map(id_of).collect::<Result<Vec<u32>, _>>()?;
     // (the bottleneck view takes nodes down to the last level)
     let has_view = ids.is_empty() && level == DEEPEST;
     let is_wanted = |node: &u32| match ids.is_empty() {
@@ -202,20 +182,6 @@ fn companions_of(names: &[String]) -> Result<Vec<CompanionMetric>, Failure> {
         }
     }
     Ok(all)
-}
-
-/// The node of this name, which can be counted here.
-fn id_of(tree: &DeepTree, name: &str) -> Result<u32, Failure> {
-    let id = metric_of_name(name).map(|metric| metric.id).filter(|id| tree.level(*id) > 0);
-    let Some(id) = id else {
-        return Err(failed(format!(
-            "--nodes: {name} is no node of this CPU's tree (`topdown list --nodes`)"
-        )));
-    };
-    match tree.untold().find(|(untold, _)| *untold == id) {
-        Some((_, why)) => Err(failed(format!("--nodes: {name} cannot be counted here: {why}"))),
-        None => Ok(id),
-    }
 }
 
 impl DrillDown {

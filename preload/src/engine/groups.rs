@@ -6,10 +6,7 @@ use crate::record::OwnRecord;
 use std::cell::{Cell, RefCell};
 use std::ops::Deref;
 use std::ptr::NonNull;
-use topdown::{PeriodTotals, Rotation, Sample, Sum, TopDown};
-
-/// No CPU's level takes more groups (src/sum/turns.rs tests it).
-pub const MOST_TURNS: usize = 8;
+use topdown::{MOST_TURNS, PeriodTotals, Rotation, Sample, Sum, TopDown};
 
 /// A handle of a thread's own.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -45,6 +42,8 @@ pub struct ThreadGroup {
     pub zero: PeriodTotals,
     /// What the threads before this one had, whose records it has.
     pub before: Sum,
+    /// Nodes below level 1 that its turns tell; none: all.
+    pub nodes: &'static [u32],
 }
 
 /// The groups of a thread.
@@ -56,6 +55,7 @@ pub struct ThreadGroups {
     root: Cell<&'static RegionNode>,
     start: Cell<Sample>,
     before: Cell<Sum>,
+    nodes: Cell<&'static [u32]>,
     turns: Cell<Option<&'static Turns>>,
 }
 
@@ -101,7 +101,7 @@ impl Turns {
 impl ThreadGroups {
     /// One group alone.
     pub fn new(group: ThreadGroup) -> ThreadGroups {
-        let ThreadGroup { td, root, record, start, zero, before } = group;
+        let ThreadGroup { td, root, record, start, zero, before, nodes } = group;
         ThreadGroups {
             td: Cell::new(td),
             record: Cell::new(record),
@@ -110,6 +110,7 @@ impl ThreadGroups {
             root: Cell::new(root),
             start: Cell::new(start),
             before: Cell::new(before),
+            nodes: Cell::new(nodes),
             turns: Cell::new(None),
         }
     }
@@ -125,6 +126,11 @@ impl ThreadGroups {
         self.root.get()
     }
 
+    /// Nodes below level 1 that the turns of the group tell that is on; none: all.
+    pub fn nodes(&self) -> &'static [u32] {
+        self.nodes.get()
+    }
+
     /// The group that is on.
     pub fn now(&self) -> ThreadGroup {
         ThreadGroup {
@@ -134,12 +140,13 @@ impl ThreadGroups {
             start: self.start.get(),
             zero: PeriodTotals { slots: self.zero_slots.get(), ns: self.zero_ns.get() },
             before: self.before.get(),
+            nodes: self.nodes.get(),
         }
     }
 
     /// Another group is on.
     pub fn set(&self, group: &ThreadGroup) {
-        let ThreadGroup { td, root, record, start, zero, before } = *group;
+        let ThreadGroup { td, root, record, start, zero, before, nodes } = *group;
         self.td.set(td);
         self.root.set(root);
         self.record.set(record);
@@ -147,6 +154,7 @@ impl ThreadGroups {
         self.zero_slots.set(zero.slots);
         self.zero_ns.set(zero.ns);
         self.before.set(before);
+        self.nodes.set(nodes);
     }
 
     /// None: one group counts all the time.

@@ -32,7 +32,7 @@ pub fn begin(
     let (record, number) = tables.take(name)?;
     let (nodes, root) = ThreadNodes::new(tables, record, number)?;
     let zero = PeriodTotals { slots: start.slots, ns: start.time_enabled_ns };
-    let group = ThreadGroup { td, root, record, start, zero, before: Sum::default() };
+    let group = ThreadGroup { td, root, record, start, zero, before: Sum::default(), nodes: &[] };
     let thread =
         arena::keep(ThreadState::new(OpenRegions::new(root), nodes, ThreadGroups::new(group))).ok()?;
     record.thread().set(number);

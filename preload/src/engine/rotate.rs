@@ -6,7 +6,7 @@
 
 use super::execution;
 use super::frame::{ExecutionStart, Frame};
-use super::groups::{MOST_TURNS, ThreadGroup, ThreadHandle, Turns};
+use super::groups::{ThreadGroup, ThreadHandle, Turns};
 use super::node::RegionNode;
 use super::thread::ThreadState;
 use super::tree::walk;
@@ -14,26 +14,29 @@ use super::turn_clock::{TURN_NS, TurnClock};
 use crate::process::MeasuredProcess;
 use crate::record::OwnRecord;
 use crate::{arena, stack};
+use std::cell::Cell;
 use std::ffi::CStr;
 use std::sync::atomic::Ordering::{Relaxed, Release};
-use topdown::{PeriodTotals, Sum, TurnTally};
+use topdown::{MOST_TURNS, Node, PeriodTotals, Sum, TurnTally};
 use topdown_table::{NodeInTurns, THREAD, TableCore};
 
 /// No CPU's group measures more nodes below level 1 (src/sum/turns.rs tests it).
 const _: () = assert!(topdown_table::MOST_NODES_IN_TURNS == topdown::MOST_NODES_IN_TURNS);
 
-/// Has other groups take turns with the one that the thread has begun with; they are switched off. `random`: a seed. None: the thread goes
-/// on with that one alone.
+/// Has other groups take turns with the one that the thread has begun with; they are switched off. Each has the nodes that its turns tell
+/// (none: all), of the first they are `nodes`. `random`: a seed. None: the thread goes on with that one alone.
 pub fn take_turns(
     thread: &ThreadState,
-    others: impl Iterator<Item = (ThreadHandle, TableCore)>,
+    nodes: &'static [u32],
+    others: impl Iterator<Item = (ThreadHandle, &'static [u32], TableCore)>,
     name: &CStr,
     random: u64,
 ) -> Option<()> {
-    let first = thread.groups.now();
+    let first = ThreadGroup { nodes, ..thread.groups.now() };
+    thread.groups.set(&first);
     let mut groups = [None; MOST_TURNS];
     groups[0] = Some(first);
-    for (group, (td, core)) in groups[1..].iter_mut().zip(others) {
+    for (group, (td, nodes, core)) in groups[1..].iter_mut().zip(others) {
         let start = td.read().ok()?;
         let (record, number) = thread.nodes.tables().take(name)?;
         let root = thread.nodes.new_root(record, number)?;
@@ -43,7 +46,7 @@ pub fn take_turns(
         record.core().set(core);
         record.kind().store(THREAD, Release);
         let zero = PeriodTotals { slots: start.slots, ns: start.time_enabled_ns };
-        *group = Some(ThreadGroup { td, root, record, start, zero, before: Sum::default() });
+        *group = Some(ThreadGroup { td, root, record, start, zero, before: Sum::default(), nodes });
     }
     let turns = arena::keep(Turns::new(&groups, first, random)).ok()?;
     thread.groups.take_turns(turns);
@@ -136,8 +139,11 @@ fn add(thread: &ThreadState, region: &RegionNode) -> Option<()> {
     let [turns, ahead] = record.turns();
     let count = turns.load(Relaxed).wrapping_add(1);
     ahead.store(count, Release);
-    let told = in_turn.nodes_in_turns(|node, parent, slots| {
-        tally(record.nodes_in_turns(), node, parent, slots);
+    let kept = thread.groups.nodes();
+    let told = in_turn.nodes_in_turns(|node, above, parent, slots| {
+        if kept.is_empty() || kept.contains(&node.id) {
+            tally(record.nodes_in_turns(), node, above, parent, slots);
+        }
     });
     if told.is_ok() {
         let slots = record.slots_in_turns();
@@ -150,13 +156,17 @@ fn add(thread: &ThreadState, region: &RegionNode) -> Option<()> {
 }
 
 /// Adds what a turn tells of a node to the one of its number, or to one that is not in use.
-fn tally(nodes: &[std::cell::Cell<NodeInTurns>], node: &topdown::Node, parent: f64, slots: f64) {
+fn tally(nodes: &[Cell<NodeInTurns>], node: &Node, above: u32, parent: f64, slots: f64) {
     let number = node.id + 1;
     let Some(place) = nodes.iter().find(|one| [0, number].contains(&one.get().number)) else { return };
     let mut more = TurnTally::default();
     more.add(node, parent, slots);
     let mut one = place.get();
-    one.number = number;
+    // (a turn in which that is not known tells nothing of the part that the node has of it)
+    if one.number == number && one.above != above {
+        return;
+    }
+    (one.number, one.above) = (number, above);
     for (all, more) in [
         (&mut one.own, more.own),
         (&mut one.parent, more.parent),
@@ -208,29 +218,28 @@ fn resume_open(thread: &ThreadState) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::cell::Cell;
+    use topdown::TD_NODE_NONE;
 
     #[test]
     fn a_node_has_one_place_for_all_turns() {
         let nodes: [Cell<NodeInTurns>; 3] = std::array::from_fn(|_| Cell::default());
-        let node = |id, value| topdown::Node {
-            id,
-            value,
-            low: value - 0.01,
-            high: value + 0.01,
-            ..Default::default()
-        };
-        tally(&nodes, &node(7, 0.25), 100.0, 400.0);
-        tally(&nodes, &node(0, 0.5), 100.0, 400.0);
-        tally(&nodes, &node(7, 0.75), 100.0, 400.0);
+        let node =
+            |id, value| Node { id, value, low: value - 0.01, high: value + 0.01, ..Default::default() };
+        tally(&nodes, &node(7, 0.25), TD_NODE_NONE, 100.0, 400.0);
+        tally(&nodes, &node(0, 0.5), TD_NODE_NONE, 100.0, 400.0);
+        tally(&nodes, &node(7, 0.75), TD_NODE_NONE, 100.0, 400.0);
         let numbers: Vec<u32> = nodes.iter().map(|node| node.get().number).collect();
         assert_eq!(numbers, [8, 1, 0]);
         assert_eq!(nodes[0].get().own, 400.0);
         assert_eq!(nodes[0].get().parent, 200.0);
         assert_eq!(nodes[1].get().own, 200.0);
         // one that finds no place is left out
-        tally(&nodes, &node(3, 0.5), 100.0, 400.0);
-        tally(&nodes, &node(4, 0.5), 100.0, 400.0);
-        assert_eq!(nodes.map(|node| node.get().number), [8, 1, 4]);
+        tally(&nodes, &node(3, 0.5), TD_NODE_NONE, 100.0, 400.0);
+        tally(&nodes, &node(4, 0.5), TD_NODE_NONE, 100.0, 400.0);
+        assert_eq!(nodes.clone().map(|node| node.get().number), [8, 1, 4]);
+        // nor has one any of a turn in which another node is the one above it
+        let before = nodes[0].get();
+        tally(&nodes, &node(7, 0.5), 2, 100.0, 400.0);
+        assert_eq!(nodes[0].get(), before);
     }
 }
