@@ -1,18 +1,27 @@
-/* Where do the slots of this loop go, as deep as this CPU tells? */
+/* Where do the slots of this loop go, as deep as this CPU tells? Arguments: nodes of deeper levels (l1_bound dtlb_load ...). */
 #include <stdio.h>
 #include <topdown.h>
 
 enum { ROOM = 256 };
 
-int main(void)
+int main(int argc, char **argv)
 {
     td_t *td;
     struct td_sample before, after;
     struct td_node nodes[ROOM];
     uint32_t count;
+    struct td_options options = { .size = sizeof options };
     struct td_options simulated = { .size = sizeof simulated, .flags = TD_FLAG_SIMULATE };
 
-    if (td_open(&td, NULL)) {
+    for (int i = 1; i < argc && i <= 8; i++)
+        options.nodes[options.node_count++] = td_node_id(argv[i]);
+    if (td_open(&td, &options)) {
+        char why[512];
+        td_last_error(why, sizeof why);
+        if (argc > 1) {
+            puts(why);
+            return 1;
+        }
         puts("SIMULATED: there are no counters here");
         if (td_open(&td, &simulated))
             return 1;

@@ -62,7 +62,8 @@ struct td_options {
     uint32_t flags;             /**< TD_FLAG_* bits. */
     uint32_t target;            /**< TD_TARGET_*. */
     int32_t id;                 /**< Thread id or CPU number of the target; 0 for TD_TARGET_SELF. */
-    uint32_t level;             /**< 1, 2, 3, or 0 for the deepest that the CPU counts in one group. */
+    /** 1, 2, 3, or 0 for the deepest that the CPU counts in one group. Deeper ones: `nodes`. */
+    uint32_t level;
     /** Wanted bound on each share's error, in parts per million, up to 1000000; 0 means 10000 (1 percentage point).
      * Registers are reset so often that regions of a million slots or more reach it; 1000000: never for exactness. */
     uint32_t max_error_ppm;
@@ -75,7 +76,13 @@ struct td_options {
     uint32_t subtree;
     uint32_t source;            /**< TD_SOURCE_*: what is counted. */
     uint32_t core_type;         /**< TD_CORES_*: which cores of a hybrid CPU. */
-    uint32_t reserved[6];       /**< Zeros. */
+    uint32_t node_count;        /**< How many nodes `nodes` has, up to 8; 0: none is asked for. */
+    /** Nodes (TD_NODE_*, or td_node_id) that general counters count beside level 1, all in one group: with each its
+     * children, or what is below it down to `level` (4 to 6, too), as far as there are counters. td_list_nodes has what
+     * is counted. -EINVAL: one is no node. -ENOTSUP: one cannot be counted here, or no group has room for all; td_last_error
+     * says why, and which go together. */
+    uint32_t nodes[8];
+    uint32_t reserved[5];       /**< Zeros. */
 };
 
 /* Values of td_options.target: */

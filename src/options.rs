@@ -105,6 +105,8 @@ pub struct Options {
     pub subtree: u32,
     /// Which group of the CPU's tree of deeper levels ([`deep_tree`](crate::deep_tree)) is counted, by general-purpose counters; 0: none.
     pub group: u32,
+    /// Nodes that are counted in one group, by general-purpose counters, with as many below them as it has room for.
+    pub nodes: WantedNodes,
     /// Count kernel mode too.
     pub kernel: bool,
     /// Count threads and processes that the target starts, too. They are read by read(2).
@@ -144,6 +146,31 @@ pub struct Options {
     pub descriptors_from: i32,
 }
 
+/// No list of nodes has more.
+pub const MOST_WANTED: usize = 8;
+
+/// Nodes that are asked for by their numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WantedNodes {
+    /// Their numbers; behind them TD_NODE_NONE.
+    pub ids: [u32; MOST_WANTED],
+    /// Down to which level those below them come with them; 0: their own children.
+    pub level: u32,
+}
+
+impl WantedNodes {
+    /// Their numbers.
+    pub fn ids(&self) -> impl Iterator<Item = u32> + '_ {
+        self.ids.iter().copied().filter(|id| *id != 0)
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ids().next().is_none()
+    }
+}
+
 /// What a group that takes turns with others counts beside level 1; neither: whole levels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TurnPart {
@@ -165,7 +192,7 @@ impl Options {
     /// Whether a part of the tree is counted, and not whole levels.
     #[must_use]
     pub fn of_part(&self) -> bool {
-        self.subtree != 0 || self.group != 0
+        self.subtree != 0 || self.group != 0 || !self.nodes.is_empty()
     }
 
     /// Whether the E-cores of a hybrid CPU alone are measured.

@@ -1,11 +1,12 @@
-/* What the library writes has the size of the first version, for ever, and what a caller's memory held before does not matter: each output
+/* What the library writes has the size of the first version, for ever (what it reads may grow), and what a caller's memory held before does not matter: each output
  * ends at the end of a page, behind which there is none. */
 #include "calls.h"
 #include <sys/mman.h>
 
 /* Programs are built with these. */
-_Static_assert(sizeof(struct td_options) == 64 && offsetof(struct td_options, subtree) == 28, "td_options");
+_Static_assert(sizeof(struct td_options) == 96 && offsetof(struct td_options, subtree) == 28, "td_options");
 _Static_assert(offsetof(struct td_options, source) == 32 && offsetof(struct td_options, core_type) == 36, "td_options");
+_Static_assert(offsetof(struct td_options, node_count) == 40 && offsetof(struct td_options, nodes) == 44, "td_options");
 _Static_assert(sizeof(struct td_sample) == 256 && offsetof(struct td_sample, opaque) == 32, "td_sample");
 _Static_assert(sizeof(struct td_l1) == 80 && offsetof(struct td_l1, smt_contention) == 64, "td_l1");
 _Static_assert(sizeof(struct td_l2) == 112 && offsetof(struct td_l2, running) == 88, "td_l2");

@@ -59,6 +59,49 @@ static void agree(uint32_t source, uint32_t core_type, uint32_t flags)
     CHECK(code != -EINVAL && strcmp(fields, alone) == 0 && strcmp(fields, both) == 0);
 }
 
+/* Nodes that are asked for by their numbers, with one other field that is not zero. */
+#define NODES_WITH(count, first, field, value) \
+    (u = fresh(), u.options.flags = 0, u.options.node_count = (count), u.options.nodes[0] = (first), u.options.field = (value), opens(&u))
+
+/* What is no list of nodes is refused with the field's name, and what goes with none, on any machine. */
+static void nodes_are_checked(void)
+{
+    union longer u;
+    enum { FETCH = TD_NODE_FETCH_LATENCY, ROOM_OF_FIRST = 5 };
+    CHECK_EQ(NODES_WITH(9, FETCH, level, 0), -EINVAL);
+    CHECK(last_error_with("options->node_count is 9"));
+    CHECK_EQ(NODES_WITH(UINT32_MAX, FETCH, level, 0), -EINVAL);
+    CHECK_EQ(NODES_WITH(0, FETCH, level, 0), -EINVAL);
+    CHECK(last_error_with("behind the first 0"));
+    CHECK_EQ(NODES_WITH(1, TD_NODE_NONE, level, 0), -EINVAL);
+    CHECK(last_error_with("options->nodes[0] is 0"));
+    CHECK_EQ(NODES_WITH(1, 100000, level, 0), -EINVAL);
+    CHECK_EQ(NODES_WITH(2, FETCH, nodes[1], FETCH), -EINVAL);
+    CHECK(last_error_with("fetch_latency twice"));
+    CHECK_EQ(NODES_WITH(1, FETCH, level, 7), -EINVAL);
+    CHECK(last_error_with("level 7"));
+    CHECK_EQ(NODES_WITH(1, FETCH, subtree, TD_NODE_FRONTEND_BOUND), -EINVAL);
+    CHECK(last_error_with("options->subtree"));
+    CHECK_EQ(NODES_WITH(1, FETCH, source, TD_SOURCE_REGISTERS), -EINVAL);
+    CHECK(last_error_with("TD_SOURCE_REGISTERS"));
+    CHECK_EQ(NODES_WITH(1, FETCH, core_type, TD_CORES_E), -EINVAL);
+    CHECK(last_error_with("TD_CORES_E"));
+    CHECK_EQ(NODES_WITH(1, FETCH, flags, TD_FLAG_SIMULATE), -EINVAL);
+    CHECK(last_error_with("TD_FLAG_SIMULATE"));
+    /* those of later fields are not there in the size of the first version */
+    for (uint32_t count = 1; count <= ROOM_OF_FIRST + 1; count++) {
+        u = fresh();
+        u.options.node_count = count;
+        for (uint32_t k = 0; k < count; k++)
+            u.options.nodes[k] = TD_NODE_RETIRING + k;
+        u.options.size = 0;
+        CHECK_EQ(opens(&u), -EINVAL);
+        CHECK_EQ(last_error_with("has room for 5 nodes") != 0, count > ROOM_OF_FIRST);
+    }
+    /* (this machine's own counters tell what becomes of a good list) */
+    CHECK(NODES_WITH(1, FETCH, level, 0) != -EINVAL && NODES_WITH(1, td_node_id("tma_l1_bound"), level, 6) != -EINVAL);
+}
+
 /* These contradict each other, and the error names both. */
 static void differ(uint32_t source, uint32_t core_type, uint32_t flags, const char *one, const char *other)
 {
@@ -94,9 +137,10 @@ int main(void)
         u = fresh();
         u.bytes[i] = 1;
         u.options.size = 0;
-        CHECK_EQ(opens(&u), i < 64 ? -E2BIG : 0);
+        CHECK_EQ(opens(&u), i < 64 ? -EINVAL : 0); /* a node, but node_count has none */
     }
 
+    nodes_are_checked();
     for (int bit = 4; bit < 32; bit++) {
         const uint32_t flag = 1u << bit;
         if (flag == TD_FLAG_E_CORES || flag == TD_FLAG_BARE)

@@ -4,7 +4,7 @@ use super::caller_struct::{CallerStruct, read_by_size};
 use crate::error::{Error, Result};
 use crate::model;
 use crate::model::metrics::TD_NODE_NONE;
-use crate::options::{CoreKind, Corrections, Options, SourceKind, Target};
+use crate::options::{CoreKind, Corrections, MOST_WANTED, Options, SourceKind, Target, WantedNodes};
 use std::mem::offset_of;
 
 /// The calling thread; td_options.id is 0.
@@ -58,7 +58,7 @@ pub struct COptions {
     pub target: u32,
     /// Thread id or CPU number of the target; 0 for TD_TARGET_SELF.
     pub id: i32,
-    /// 1, 2, 3, or 0 for the deepest that the CPU counts in one group.
+    /// 1, 2, 3, or 0 for the deepest that the CPU counts in one group. Deeper ones: `nodes`.
     pub level: u32,
     /// Wanted bound on each share's error, in parts per million, up to 1000000; 0 means 10000 (1 percentage point).
     /// Registers are reset so often that regions of a million slots or more reach it; 1000000: never for exactness.
@@ -74,8 +74,15 @@ pub struct COptions {
     pub source: u32,
     /// TD_CORES_*: which cores of a hybrid CPU.
     pub core_type: u32,
+    /// How many nodes `nodes` has, up to 8; 0: none is asked for.
+    pub node_count: u32,
+    /// Nodes (TD_NODE_*, or td_node_id) that general counters count beside level 1, all in one group: with each its
+    /// children, or what is below it down to `level` (4 to 6, too), as far as there are counters. td_list_nodes has what
+    /// is counted. -EINVAL: one is no node. -ENOTSUP: one cannot be counted here, or no group has room for all; td_last_error
+    /// says why, and which go together.
+    pub nodes: [u32; 8],
     /// Zeros.
-    pub reserved: [u32; 6],
+    pub reserved: [u32; 5],
 }
 
 // SAFETY: it is numbers of four bytes.
@@ -86,7 +93,7 @@ unsafe impl CallerStruct for COptions {
     const KNOWN: usize = offset_of!(COptions, reserved);
 }
 
-const _: () = assert!(size_of::<COptions>() == 64 && COptions::LEAST == 24);
+const _: () = assert!(size_of::<COptions>() == 96 && COptions::LEAST == 24 && MOST_WANTED == 8);
 
 /// Reads and checks options.
 ///
@@ -141,6 +148,65 @@ impl<const N: usize> OptionField<N> {
         }
         Ok(chosen.0)
     }
+}
+
+/// The deepest level that a tree may have.
+const MOST_LEVELS: u32 = 6;
+
+/// What `nodes` asks for.
+fn wanted_nodes(options: &COptions, source: SourceKind, cores: CoreKind) -> Result<WantedNodes> {
+    let count = options.node_count as usize;
+    let Some((wanted, rest)) = options.nodes.split_at_checked(count) else {
+        return Err(Error::invalid(format!("options->node_count is {count}"))
+            .remedy(format!("{MOST_WANTED} is the most")));
+    };
+    let in_first_size = (COptions::FIRST - offset_of!(COptions, nodes)) / size_of::<u32>();
+    if options.size == 0 && count > in_first_size {
+        return Err(Error::invalid(format!("options->size is 0, which has room for {in_first_size} nodes"))
+            .remedy("set it to sizeof(struct td_options)"));
+    }
+    if let Some(node) = rest.iter().find(|node| **node != TD_NODE_NONE) {
+        let what = format!("options->nodes has {node} behind the first {count}");
+        return Err(Error::invalid(what).remedy("set options->node_count to the number of all"));
+    }
+    for (place, &node) in wanted.iter().enumerate() {
+        if model::metric(node).is_none() {
+            let what = format!("options->nodes[{place}] is {node}, which is no node");
+            return Err(Error::invalid(what).remedy("use a TD_NODE_*, or what td_node_id says"));
+        }
+        if wanted[..place].contains(&node) {
+            return Err(Error::invalid(format!("options->nodes has {} twice", td_node(node))));
+        }
+    }
+    if wanted.is_empty() {
+        return Ok(WantedNodes::default());
+    }
+    if options.level > MOST_LEVELS {
+        let what = format!("level {} is none with options->nodes: 0, or 1 to {MOST_LEVELS}", options.level);
+        return Err(Error::invalid(what));
+    }
+    let with =
+        |what: &str, why: &'static str| Err(Error::invalid(format!("options->nodes with {what}")).why(why));
+    if options.subtree != TD_NODE_NONE {
+        return with("options->subtree", "each chooses the group");
+    }
+    if source == SourceKind::Registers {
+        return with("TD_SOURCE_REGISTERS", "those have levels 1 and 2 alone");
+    }
+    if cores == CoreKind::Efficiency {
+        return with("TD_CORES_E", "options->subtree has what E-cores count");
+    }
+    if options.flags & TD_FLAG_SIMULATE != 0 {
+        return with("TD_FLAG_SIMULATE", "what is simulated has the nodes that its core's own levels have");
+    }
+    let mut ids = [TD_NODE_NONE; MOST_WANTED];
+    ids[..count].copy_from_slice(wanted);
+    Ok(WantedNodes { ids, level: options.level })
+}
+
+/// perf's name of a node.
+fn td_node(node: u32) -> &'static str {
+    model::metric(node).map_or("", |metric| metric.field())
 }
 
 fn interpret(options: &COptions) -> Result<Options> {
@@ -210,12 +276,14 @@ fn interpret(options: &COptions) -> Result<Options> {
             );
         }
     }
+    let nodes = wanted_nodes(options, source, cores)?;
     Ok(Options {
         record_slots: 0,
         target,
-        level: options.level,
+        level: if nodes.is_empty() { options.level } else { 0 },
         subtree: options.subtree,
         group: 0,
+        nodes,
         kernel: options.flags & TD_FLAG_KERNEL != 0,
         inherit: options.flags & TD_FLAG_INHERIT != 0,
         on_exec: false,

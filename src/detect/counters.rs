@@ -9,7 +9,7 @@ use crate::error::{Error, Result, TD_ENOTCOUNTING};
 use crate::model::Variant;
 use crate::model::perf_metrics::SLOTS_P;
 use crate::model::{self, Counting, Event, Model};
-use crate::options::{Options, names};
+use crate::options::{Options, WantedNodes, names};
 use crate::plan::{self, Plan};
 use crate::sys::Kernel;
 use crate::sys::cpu::{ARM64, Identity};
@@ -68,6 +68,21 @@ pub(crate) fn subtree(kernel: &impl Kernel, cpu: &Identity, node: u32, level: u3
 /// As `counters`, by a group of the CPU's tree of deeper levels.
 pub(crate) fn deep_group(kernel: &impl Kernel, cpu: &Identity, group: u32) -> Result<(Pmu, Plan)> {
     all_of_it(by_row(kernel, cpu, row_of_deep_group(cpu, group)?, 0)?, 0)
+}
+
+/// As `counters`, with these nodes, and what is below them.
+pub(crate) fn nodes(kernel: &impl Kernel, cpu: &Identity, wanted: &WantedNodes) -> Result<(Pmu, Plan)> {
+    // (what has no counters of slots has no nodes either)
+    counters(kernel, cpu, 0)?;
+    let row = model::row_of_nodes(cpu, wanted).map_err(|why| {
+        Error::errno(
+            libc::ENOTSUP,
+            format!("{cpu} does not count the nodes of td_options.nodes in one group"),
+        )
+        .why(why)
+        .remedy("`topdown list --nodes` has this CPU's nodes; those of several groups take a handle for each")
+    })?;
+    all_of_it(by_row(kernel, cpu, row, 0)?, 0)
 }
 
 /// The row of a group of the CPU's tree of deeper levels.

@@ -16,7 +16,8 @@ use crate::sys::numbers::{contains, whole};
 pub(crate) use crate::sys::sysfs::DEVICES;
 use crate::sys::sysfs::first_line;
 pub(crate) use counters::{
-    counters, deep_group, row_of_deep_group, row_of_subtree, runs_one_thread, subtree, ways, with_smt_off,
+    counters, deep_group, nodes, row_of_deep_group, row_of_subtree, runs_one_thread, subtree, ways,
+    with_smt_off,
 };
 pub(crate) use hybrid::{e_cores, hybrid};
 use std::borrow::Cow;

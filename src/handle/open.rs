@@ -29,7 +29,8 @@ pub(crate) fn open(options: &Options, _: &SignalBlock) -> Result<Handle> {
     let deepest = simulated.map_or(0, |(_, model)| model.levels()).max(model::DEEPEST);
     if options.level > deepest {
         let level = options.level;
-        return Err(Error::invalid(format!("level {level} is none: 0 (the deepest), or 1 to {deepest}")));
+        let none = Error::invalid(format!("level {level} is none: 0 (the deepest), or 1 to {deepest}"));
+        return Err(none.remedy("name deeper nodes in td_options.nodes"));
     }
     if let Target::Task(id @ ..=0) | Target::TaskOn(id @ ..=0, _) = options.target {
         return Err(Error::invalid(format!(
@@ -234,6 +235,9 @@ fn ways_of<'a>(
     }
     if options.group != 0 {
         return Box::new(once(detect::deep_group(linux, cpu, options.group)));
+    }
+    if !options.nodes.is_empty() {
+        return Box::new(once(detect::nodes(linux, cpu, &options.nodes)));
     }
     if options.subtree != TD_NODE_NONE {
         return Box::new(once(detect::subtree(linux, cpu, options.subtree, level)));

@@ -10,13 +10,15 @@ mod turns;
 mod value;
 
 use super::metrics::{Metric, TD_NODE_NONE};
-use super::{Counters, Counting, Model, PlacedRow, Variant, at, fingerprint, place};
+use super::{Counters, Counting, Event, Model, PlacedRow, Variant, at, fingerprint, place};
 use crate::cpu::deep::{DeepBottleneck, DeepCompanion, DeepEvent, DeepText};
+use crate::options::WantedNodes;
 use crate::sys::cpu::{self, Identity};
 use crate::sys::late::LateRef;
 pub use bottleneck::{Bottleneck, Bounded};
 pub use companion::CompanionMetric;
 pub(crate) use facts::DeepFacts;
+use groups::DeepCore;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -164,11 +166,11 @@ pub fn counted_companions(names: &[String]) -> Option<Vec<CompanionMetric>> {
 type CompanionPlan = (&'static Model, Vec<groups::PlannedGroup>, Vec<CompanionMetric>);
 
 fn planned_companions_of(is_wanted: impl Fn(&DeepCompanion) -> bool) -> Option<CompanionPlan> {
-    let (_, text) = text_of(&cpu::identify())?;
+    let (place, text) = text_of(&cpu::identify())?;
     let (own, counters) = own_of(&text)?;
     let wanted = text.companions.iter().filter(|one| is_wanted(one));
-    let facts = DeepFacts::of_this_machine();
-    let (groups, companions) = groups::plan_companions(&text, wanted, own, counters, &facts);
+    let core = DeepCore::new(&text, events_of(place, &text), own, counters);
+    let (groups, companions) = groups::plan_companions(&core, wanted, &DeepFacts::of_this_machine());
     Some((own, groups, companions))
 }
 
@@ -189,6 +191,13 @@ fn read(place: usize) -> Option<DeepText> {
     const MOST_BYTES: usize = 1 << 20;
     let bytes = miniz_oxide::inflate::decompress_to_vec_with_limit(TEXTS[place].1, MOST_BYTES).ok()?;
     DeepText::read(std::str::from_utf8(&bytes).ok()?).ok()
+}
+
+/// The events of a text, with names that stay; made once.
+fn events_of(place: usize, text: &DeepText) -> &'static [Event] {
+    static EVENTS: [LateRef<Vec<Event>>; TEXTS.len()] = [const { LateRef::new(None) }; TEXTS.len()];
+    let made = || Box::leak(Box::new(text.events.iter().map(groups::event_of).collect()));
+    EVENTS[place].get().unwrap_or_else(|| EVENTS[place].put_first(made()))
 }
 
 /// The core of a text by its general-purpose counters.
@@ -213,7 +222,8 @@ fn load(place: usize, text: &DeepText) -> Option<&'static DeepTree> {
         return Some(made);
     }
     let (own, counters) = own_of(text)?;
-    let tree = make(TEXTS[place].0, text, own, counters, &DeepFacts::of_this_machine())?;
+    let core = DeepCore::new(text, events_of(place, text), own, counters);
+    let tree = make(TEXTS[place].0, &core, own, &DeepFacts::of_this_machine())?;
     Some(TREES[place].put_first(Box::leak(Box::new(tree))))
 }
 
@@ -244,14 +254,8 @@ fn put_rows(
 }
 
 /// Makes the rows of a tree.
-fn make(
-    name: &str,
-    text: &DeepText,
-    own: &'static Model,
-    counters: &'static Counters,
-    facts: &DeepFacts,
-) -> Option<DeepTree> {
-    let plan = groups::plan(text, own, counters, facts);
+fn make(name: &str, core: &DeepCore, own: &'static Model, facts: &DeepFacts) -> Option<DeepTree> {
+    let (text, plan) = (core.text, groups::plan(core, facts));
     let rows: Vec<&'static Counters> = plan.groups.iter().map(|group| group.counters).collect();
     let title = |k: usize| plan.groups[k].told.first().map(Metric::title).unwrap_or_default();
     let first = put_rows(own, &rows, |k| format!("{name}, {}", title(k)))?;
@@ -389,11 +393,50 @@ pub(crate) fn row_of_group(cpu: &Identity, number: u32) -> Option<PlacedRow> {
     Some((row, at(row)?))
 }
 
+/// The row of this CPU, or of its P-cores, that counts these nodes, and as many below them as it has room for: down to this level, or
+/// their own children (0). It is made where somebody first asks for it.
+///
+/// # Errors
+/// Why there is none.
+pub(crate) fn row_of_nodes(cpu: &Identity, wanted: &WantedNodes) -> Result<PlacedRow, String> {
+    let nodes: Vec<Metric> = wanted.ids().filter_map(super::metric).collect();
+    let (_, own) = super::by_counters(cpu).ok_or("its core is not counted")?;
+    let names: Vec<&str> = nodes.iter().map(|node| node.field()).collect();
+    let name = match wanted.level {
+        0 => format!("{} with {}", own.core, names.join(", ")),
+        level => format!("{} with {} to level {level}", own.core, names.join(", ")),
+    };
+    let made = || rows().find(|(_, row)| row.core == name);
+    if let Some(row) = made() {
+        return Ok(row);
+    }
+    // (of two threads that ask at once one makes it; in a forked child the lock may be held for ever)
+    static MAKING: Mutex<()> = Mutex::new(());
+    let _one =
+        (0..MOST_WAITS).find_map(|_| MAKING.try_lock().ok().or_else(|| (std::thread::yield_now(), None).1));
+    if let Some(row) = made() {
+        return Ok(row);
+    }
+    let Some((place, text)) = text_of(cpu).filter(|(_, text)| !text.nodes.is_empty()) else {
+        return super::row_with(own, &nodes);
+    };
+    let (own, counters) = own_of(&text).ok_or("its core is not counted")?;
+    let core = DeepCore::new(&text, events_of(place, &text), own, counters);
+    let group = groups::plan_nodes(&core, &nodes, wanted.level, &DeepFacts::of_this_machine())?;
+    let place = put_rows(own, &[group.counters], |_| name.clone());
+    let place =
+        place.ok_or("this process has asked for so many other lists that there is no room for one more")?;
+    Ok((place as u32, row_at(place).ok_or("no row")?))
+}
+
+/// How often another thread is awaited that makes a row.
+const MOST_WAITS: u32 = 10_000;
+
 /// The groups that a text of this name has on such a machine, and what each tells besides level 1.
 #[cfg(test)]
 pub(crate) fn planned(name: &str, facts: &DeepFacts) -> (DeepText, Vec<(&'static Counters, Vec<Metric>)>) {
-    let (text, own, counters) = text_of_name(name);
-    let plan = groups::plan(&text, own, counters, facts);
+    let (place, text, own, counters) = text_of_name(name);
+    let plan = groups::plan(&DeepCore::new(&text, events_of(place, &text), own, counters), facts);
     let told: usize = plan.groups.iter().map(|group| group.told.len()).sum();
     let untold = plan.nodes.iter().filter(|node| !node.untold.is_empty()).count();
     let own_levels = plan.nodes.iter().filter(|node| {
@@ -405,10 +448,25 @@ pub(crate) fn planned(name: &str, facts: &DeepFacts) -> (DeepText, Vec<(&'static
 }
 
 #[cfg(test)]
-fn text_of_name(name: &str) -> (DeepText, &'static Model, &'static Counters) {
-    let text = read(TEXTS.iter().position(|(own, _)| *own == name).unwrap()).unwrap();
+fn text_of_name(name: &str) -> (usize, DeepText, &'static Model, &'static Counters) {
+    let place = TEXTS.iter().position(|(own, _)| *own == name).unwrap();
+    let text = read(place).unwrap();
     let (own, counters) = own_of(&text).unwrap();
-    (text, own, counters)
+    (place, text, own, counters)
+}
+
+/// The group that such nodes take.
+#[cfg(test)]
+pub(crate) fn planned_nodes(
+    name: &str,
+    facts: &DeepFacts,
+    nodes: &[Metric],
+    level: u32,
+) -> Result<(&'static Counters, Vec<Metric>), String> {
+    let (place, text, own, counters) = text_of_name(name);
+    let core = DeepCore::new(&text, events_of(place, &text), own, counters);
+    let group = groups::plan_nodes(&core, nodes, level, facts)?;
+    Ok((group.counters, group.told))
 }
 
 /// The groups that all its companion figures take.
@@ -417,7 +475,8 @@ pub(crate) fn planned_companions(
     name: &str,
     facts: &DeepFacts,
 ) -> (DeepText, Vec<&'static Counters>, Vec<CompanionMetric>) {
-    let (text, own, counters) = text_of_name(name);
-    let (groups, companions) = groups::plan_companions(&text, text.companions.iter(), own, counters, facts);
+    let (place, text, own, counters) = text_of_name(name);
+    let core = DeepCore::new(&text, events_of(place, &text), own, counters);
+    let (groups, companions) = groups::plan_companions(&core, text.companions.iter(), facts);
     (text, groups.into_iter().map(|group| group.counters).collect(), companions)
 }

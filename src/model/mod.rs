@@ -13,11 +13,11 @@ pub(crate) mod tree;
 
 use crate::options;
 use crate::sys::cpu::{self, Identity};
-pub(crate) use deep::row_of_group;
 pub use deep::{
     Bottleneck, Bounded, CompanionMetric, DeepGroup, DeepTree, LocatingEvent, MOST_NODES_IN_TURNS,
     MOST_TURNS, RegionTurn, companions, counted_companions, deep_tree, deep_tree_of, region_turns,
 };
+pub(crate) use deep::{row_of_group, row_of_nodes};
 pub use fingerprint::fingerprint;
 pub(crate) use fingerprint::{MARK, mark, mark_of_table};
 pub(crate) use list::names_of_cores;
@@ -311,6 +311,32 @@ pub(crate) fn with_subtree(row: &Model, node: u32) -> Option<PlacedRow> {
     let mut others = subtrees(row).filter(counts);
     let of_table = exact.or_else(|| others.next().filter(|_| others.next().is_none()));
     of_table.map_or_else(|| deep::row_below(row, node), |row| named(row.core))
+}
+
+/// The row of the same core, whole or of a subtree, that counts these nodes, and the most of those below them.
+///
+/// # Errors
+/// Why there is none.
+fn row_with(own: &'static Model, nodes: &[Metric]) -> std::result::Result<PlacedRow, String> {
+    let told = |row: &&Model, of: &dyn Fn(&NodeRow) -> bool| {
+        let measured = |node: &&NodeRow| of(node) && node.is_measured(row.levels());
+        tree_of_row(row).map_or(0, |tree| tree.nodes.iter().filter(measured).count())
+    };
+    let has_all =
+        |row: &&'static Model| nodes.iter().all(|wanted| told(row, &|node| node.metric.id == wanted.id) > 0);
+    let below = |row: &&Model| told(row, &|node| nodes.iter().any(|wanted| wanted.id == node.parent));
+    // (of several the first)
+    let found = subtrees(own).chain([own]).filter(has_all).collect::<Vec<_>>();
+    let found = found.into_iter().rev().max_by_key(below).and_then(|row| named(row.core));
+    found.ok_or_else(|| {
+        let has = |wanted: &&Metric| {
+            subtrees(own).chain([own]).any(|row| told(&row, &|node| node.metric.id == wanted.id) > 0)
+        };
+        match nodes.iter().find(|wanted| !has(wanted)) {
+            Some(none) => format!("its groups do not tell {}", none.title()),
+            None => "no group counts all of these nodes".into(),
+        }
+    })
 }
 
 /// The level of the nodes below this one in the row's tree.

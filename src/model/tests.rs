@@ -139,6 +139,26 @@ fn a_name_and_an_id_go_together_in_all_trees() {
 }
 
 #[test]
+fn nodes_of_a_core_without_a_deeper_tree_are_counted_by_the_row_that_has_them_and_most_below_them() {
+    let row = |core: &str, names: &[&str]| {
+        let nodes: Vec<Metric> = names.iter().map(|name| metric_of_name(name).unwrap()).collect();
+        row_with(named(core).unwrap().1, &nodes).map(|(place, row)| {
+            assert_eq!(at(place).map(|row| row.core), Some(row.core));
+            row.core
+        })
+    };
+    assert_eq!(row("Zen 4", &["frontend_bound"]), Ok("Zen 4, frontend bound"));
+    assert_eq!(row("Zen 4", &["fetch_latency"]), Ok("Zen 4, frontend bound"));
+    assert_eq!(row("Zen 4", &["retiring", "memory_bound"]), Ok("Zen 4, backend bound"));
+    assert_eq!(row("Skymont", &["branch_detect"]), Ok("Skymont, ifetch latency"));
+    assert_eq!(
+        row("Zen 4", &["fetch_latency", "memory_bound"]),
+        Err("no group counts all of these nodes".into())
+    );
+    assert_eq!(row("Zen 4", &["fetch_latency", "l1_bound"]), Err("its groups do not tell l1 bound".into()));
+}
+
+#[test]
 fn a_metric_is_found_by_its_number_and_by_its_name() {
     for metric in trees().flat_map(|tree| tree.nodes).map(|row| row.metric) {
         assert_eq!(metric_of_name(metric.name.to_str().unwrap()), Some(metric));

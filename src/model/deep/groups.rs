@@ -37,7 +37,7 @@ pub(super) struct PlannedGroup {
 pub(super) struct DeepCore<'t> {
     pub text: &'t DeepText,
     /// The text's, in their order.
-    events: Vec<Event>,
+    events: &'t [Event],
     own: &'static Counters,
     width: u32,
 }
@@ -173,7 +173,7 @@ fn is_same(a: &Event, b: &Event) -> bool {
 }
 
 /// An event of a text, with a name that stays.
-fn event_of(event: &DeepEvent) -> Event {
+pub(super) fn event_of(event: &DeepEvent) -> Event {
     Event {
         config1: event.config1,
         fixed: event.fixed,
@@ -240,9 +240,8 @@ fn have_counters(masks: &[u32], counters: usize) -> bool {
 }
 
 /// Plans the groups of a text.
-pub(super) fn plan(text: &DeepText, own: &Model, counters: &'static Counters, facts: &DeepFacts) -> DeepPlan {
-    let events = text.events.iter().map(event_of).collect();
-    let core = DeepCore { text, events, own: counters, width: own.slots_per_cycle };
+pub(super) fn plan(core: &DeepCore, facts: &DeepFacts) -> DeepPlan {
+    let text = core.text;
     let mut nodes: Vec<DeepNodeInfo> = Vec::new();
     let mut needs: Vec<NodeNeeds> = Vec::new();
     for node in &text.nodes {
@@ -251,7 +250,7 @@ pub(super) fn plan(text: &DeepText, own: &Model, counters: &'static Counters, fa
         let parent = node.parent.as_ref().and_then(above).map_or(TD_NODE_NONE, |parent| parent.metric.id);
         let mut untold = String::new();
         if core.own_place(&node.name).is_none() {
-            match need(node, *metric, &core, facts) {
+            match need(node, *metric, core, facts) {
                 Ok(need) => needs.push(need),
                 Err(why) => untold = why,
             }
@@ -270,27 +269,71 @@ pub(super) fn plan(text: &DeepText, own: &Model, counters: &'static Counters, fa
             is_estimated: node.is_estimated,
         });
     }
-    let drafts = drafts(&core, &needs, facts);
+    let drafts = drafts(core, &needs, facts);
     let groups = drafts.iter().map(|draft| core.group(draft, &needs)).collect();
     DeepPlan { groups, nodes }
 }
 
 /// Plans the groups of companion figures of a text; each figure has the places of these in place of numbers.
 pub(super) fn plan_companions<'t>(
-    text: &DeepText,
+    core: &DeepCore,
     wanted: impl Iterator<Item = &'t DeepCompanion>,
-    own: &Model,
-    counters: &'static Counters,
     facts: &DeepFacts,
 ) -> (Vec<PlannedGroup>, Vec<CompanionMetric>) {
-    let events = text.events.iter().map(event_of).collect();
-    let core = DeepCore { text, events, own: counters, width: own.slots_per_cycle };
     let mut drafts = Vec::new();
     let companions: Vec<CompanionMetric> =
         wanted.map(|one| core.draft_companion(one, &mut drafts, facts)).collect();
     let groups: Vec<PlannedGroup> = drafts.iter().map(|draft| core.group(draft, &[])).collect();
     let companions = companions.into_iter().map(|one| core.placed(one, &groups)).collect();
     (groups, companions)
+}
+
+/// Plans a group of these nodes, and of as many below them as it has room for: down to this level, or their own children (0).
+///
+/// # Errors
+/// One of them cannot be counted, or no group has room for all: which ones one has.
+pub(super) fn plan_nodes(
+    core: &DeepCore,
+    wanted: &[Metric],
+    level: u32,
+    facts: &DeepFacts,
+) -> Result<PlannedGroup, String> {
+    let (mut needs, mut drafts) = (Vec::new(), Vec::new());
+    let named = |metric: &Metric| {
+        let of_text = core.text.node_of(metric.field()).filter(|node| !node.is_part);
+        of_text.ok_or_else(|| format!("{} is no node of this CPU's tree", metric.title()))
+    };
+    let wanted = wanted.iter().map(named).collect::<Result<Vec<&DeepNode>, String>>()?;
+    for node in &wanted {
+        let cannot = |why| format!("{} cannot be counted here: {why}", node.name.replace('_', " "));
+        let draft = core.draft_node(node, &mut needs, facts).map_err(cannot)?;
+        put(core, &mut drafts, 0, draft, facts);
+    }
+    let together = |draft: &Draft| {
+        let is_in = |node: &&&DeepNode| draft.listed.contains(&node.name);
+        wanted.iter().filter(is_in).map(|node| node.name.replace('_', " ")).collect::<Vec<_>>().join(", ")
+    };
+    let [_] = &drafts[..] else {
+        let lists: Vec<String> = drafts.iter().map(together).collect();
+        return Err(format!("one group counts {}, another {}", lists[0], lists[1..].join(", a third ")));
+    };
+    let is_below = |node: &&DeepNode| {
+        let parent_is_wanted = || wanted.iter().any(|above| node.parent.as_ref() == Some(&above.name));
+        let path = core.path(node);
+        let under = wanted.iter().any(|above| above.name != node.name && path.contains(&above.name));
+        !node.is_part && if level == 0 { parent_is_wanted() } else { under && node.level <= level }
+    };
+    let mut below: Vec<&DeepNode> = core.text.nodes.iter().filter(is_below).collect();
+    below.sort_by_key(|node| node.level);
+    for node in below {
+        if let Ok(draft) = core.draft_node(node, &mut needs, facts) {
+            let both = drafts[0].with(&draft);
+            if core.fits(&both, facts) {
+                drafts[0] = both;
+            }
+        }
+    }
+    Ok(core.group(&drafts[0], &needs))
 }
 
 /// What does not fit beside level 1.
@@ -363,7 +406,41 @@ fn put(core: &DeepCore, drafts: &mut Vec<Draft>, first: usize, draft: Draft, fac
     }
 }
 
-impl DeepCore<'_> {
+impl<'t> DeepCore<'t> {
+    /// A core of this text, with its events.
+    pub fn new(
+        text: &'t DeepText,
+        events: &'t [Event],
+        own: &Model,
+        counters: &'static Counters,
+    ) -> DeepCore<'t> {
+        DeepCore { text, events, own: counters, width: own.slots_per_cycle }
+    }
+
+    /// A group of one node, which is put with those that have been: of whatever level.
+    fn draft_node(
+        &self,
+        node: &'t DeepNode,
+        needs: &mut Vec<NodeNeeds<'t>>,
+        facts: &DeepFacts,
+    ) -> Result<Draft, String> {
+        let metric = metrics::ALL.iter().find(|metric| metric.field() == node.name);
+        let metric = metric.ok_or("this version has no number for it")?;
+        let mut draft = Draft { listed: self.path(node), ..Draft::default() };
+        match self.own_place(&node.name) {
+            Some(place) => draft.taken.nodes = BTreeSet::from([place]),
+            None => {
+                let need = need(node, *metric, self, facts)?;
+                (draft.taken, draft.nodes) = (need.taken.clone(), vec![needs.len()]);
+                needs.push(need);
+            }
+        }
+        match self.fits(&draft, facts) {
+            true => Ok(draft),
+            false => Err(too_much(self, &draft.taken, facts)),
+        }
+    }
+
     /// A companion figure, whose events are counted together if they fit into a group, and else in several.
     fn draft_companion(
         &self,
@@ -473,7 +550,8 @@ impl DeepCore<'_> {
             rows.leak(),
             rates.collect::<Vec<_>>().leak(),
         );
-        let tree = if told.is_empty() { tree.with_all_inputs() } else { tree };
+        let is_of_nodes = !told.is_empty() || !draft.taken.nodes.is_empty();
+        let tree = if is_of_nodes { tree } else { tree.with_all_inputs() };
         let counters = Counters {
             tree: Box::leak(Box::new(tree)),
             events: members.iter().map(|member| member.event).collect::<Vec<_>>().leak(),

@@ -1,9 +1,9 @@
 //! Trees of deeper levels: each node of each group has the value that its published formula has of the same counts.
 
 use super::*;
-use crate::cpu::deep::DeepText;
+use crate::cpu::deep::{DeepNode, DeepText};
 use crate::cpu::expression::{Expression, Operator};
-use crate::model::deep::{DeepFacts, planned, planned_companions};
+use crate::model::deep::{DeepFacts, planned, planned_companions, planned_nodes};
 use crate::model::{MOST_INPUTS, MOST_NODES};
 use crate::sys::random::Random;
 
@@ -95,6 +95,54 @@ fn each_node_is_what_its_published_formula_says() {
         }
     }
     assert!(compared > 1_500, "{compared}");
+}
+
+#[test]
+fn nodes_that_are_named_share_a_group_with_what_is_below_them_and_are_what_their_formulas_say() {
+    let (mut random, mut compared, mut refused) = (Random::new(11), 0, 0);
+    for (name, width) in TEXTS {
+        let (text, _) = planned(name, &FACTS);
+        let all: Vec<&DeepNode> = text.nodes.iter().filter(|node| !node.is_part).collect();
+        for round in 0..40 {
+            let draw = |random: &mut Random| all[random.below(all.len() as u64) as usize];
+            let wanted: Vec<&DeepNode> = (0..1 + round % 4).map(|_| draw(&mut random)).collect();
+            let metrics: Vec<Metric> =
+                wanted.iter().filter_map(|node| model::metric_of_name(&node.name)).collect();
+            let level = if round % 2 == 0 { 0 } else { 6 };
+            let (counters, told) = match planned_nodes(name, &FACTS, &metrics, level) {
+                Ok(group) => group,
+                Err(why) => {
+                    assert!(wanted.iter().any(|node| why.contains(&node.name.replace('_', " "))), "{why}");
+                    refused += 1;
+                    continue;
+                }
+            };
+            let rows = counters.tree.nodes;
+            for node in &wanted {
+                let row = rows.iter().find(|row| row.metric.field() == node.name);
+                assert!(row.is_some_and(|row| row.is_measured(6)), "{name} {}", node.name);
+            }
+            // (nothing else comes with them than what is below them)
+            for metric in &told {
+                let mut above = text.node_of(metric.field());
+                let mut steps = 0;
+                while let Some(node) = above.filter(|node| wanted.iter().all(|other| other.name != node.name))
+                {
+                    above = node.parent.as_ref().and_then(|parent| text.node_of(parent));
+                    steps += 1;
+                }
+                assert!(above.is_some() && (level > 0 || steps <= 1), "{name} {}", metric.field());
+            }
+            compared += compare(name, width, &text, &FACTS, counters, &told, &mut random);
+        }
+        let one = model::metric_of_name("l1_bound").unwrap();
+        let alone = planned_nodes(name, &FACTS, &[one], 0).unwrap();
+        let with_children = planned_nodes(name, &FACTS, &[one], 6).unwrap();
+        assert!(alone.1.contains(&one) && with_children.1.len() >= alone.1.len());
+        let few = DeepFacts { counters: 2, ..FACTS };
+        assert!(planned_nodes(name, &few, &[one], 0).unwrap_err().contains("cannot be counted here"));
+    }
+    assert!(compared > 300 && refused > 20, "{compared} {refused}");
 }
 
 fn compare(
