@@ -34,6 +34,7 @@ mod branch_records;
 mod clock_event;
 mod cpu_clock;
 mod cpus;
+mod latency;
 
 mod recording;
 
@@ -67,6 +68,7 @@ pub use estimate::{EstimatedShares, NoShares};
 pub use event_sampling::{EventSampling, SamplesOf};
 pub use held::EventShare;
 pub use journal::{Journal, JournalContents};
+pub use latency::{TimedSamplers, TimedSamples, TimedStart, TimedTarget};
 pub use profile::{
     CallStack, FunctionFigures, Profile, ProfiledCore, ProfiledFunction, ProfiledLine, StackFrame,
 };

@@ -16,6 +16,9 @@ const MOST_BOTTLENECKS: usize = 20;
 /// General-purpose counters of any core.
 const MOST_COUNTERS: u32 = 32;
 
+/// Behind the name of an event: its mean retire latency.
+pub const RETIRE_LATENCY: &str = ":RETIRE_LATENCY";
+
 /// A text.
 #[derive(Clone, Debug, Default)]
 pub struct DeepText {
@@ -267,6 +270,15 @@ impl DeepText {
             unit: unit.trim().into(),
             groups: groups.split_whitespace().map(String::from).collect(),
         })
+    }
+
+    /// The events whose retire latency some node takes.
+    pub fn timed_events(&self) -> impl Iterator<Item = &DeepEvent> {
+        let of_nodes = self.nodes.iter().filter_map(|node| node.value.as_ref());
+        let values: Vec<&Expression> = of_nodes.chain(self.figures.iter().map(|(_, value)| value)).collect();
+        let names = values.into_iter().flat_map(Expression::names);
+        let timed: Vec<&str> = names.filter_map(|name| name.strip_suffix(RETIRE_LATENCY)).collect();
+        self.events.iter().filter(move |event| timed.contains(&&*event.name))
     }
 
     /// The event of this name.

@@ -9,14 +9,14 @@ mod groups;
 mod turns;
 mod value;
 
-use super::metrics::{Metric, TD_NODE_NONE};
+use super::metrics::{Metric, TD_NODE_NONE, TD_UNIT_CLOCKS, TD_UNIT_SLOTS};
 use super::{Counters, Counting, Event, Model, PlacedRow, Variant, at, fingerprint, place};
 use crate::cpu::deep::{DeepBottleneck, DeepCompanion, DeepEvent, DeepText};
 use crate::options::WantedNodes;
 use crate::sys::cpu::{self, Identity};
 use crate::sys::late::LateRef;
 pub use bottleneck::{Bottleneck, Bounded};
-pub use companion::CompanionMetric;
+pub use companion::{CompanionMetric, CountedCompanions, TimedEvent};
 pub(crate) use facts::DeepFacts;
 use groups::DeepCore;
 use std::sync::Mutex;
@@ -82,6 +82,8 @@ pub(crate) struct DeepNodeInfo {
     pub samples: Vec<String>,
     /// Why no group tells it; "": one does, or the core's own levels have it.
     pub untold: String,
+    /// See [`DeepTree::timed`].
+    pub takes_latencies: bool,
     /// See [`DeepTree::is_part`].
     pub is_part: bool,
     /// It is a share of slots.
@@ -149,29 +151,69 @@ fn text_of(cpu: &Identity) -> Option<(usize, DeepText)> {
 /// The companion figures that are published for the CPU that runs this; with none of them counted.
 #[must_use]
 pub fn companions() -> Vec<CompanionMetric> {
-    planned_companions_of(|_| true).map_or(Vec::new(), |(_, _, companions)| companions)
+    planned_companions_of(|_| true, &[]).map_or(Vec::new(), |plan| plan.companions)
 }
 
-/// Those of them that one of these names asks for (`CompanionMetric::is_called`, or "all"), in groups that are made for them. None: there is
-/// no room for so many groups.
+/// Those of them that one of these names asks for (`CompanionMetric::is_called`, or "all" but for retire latencies), and these nodes of the
+/// tree, which take retire latencies, in groups that are made for them. None: there is no room for so many groups.
 #[must_use]
-pub fn counted_companions(names: &[String]) -> Option<Vec<CompanionMetric>> {
-    let is_wanted = |text: &DeepCompanion| names.iter().any(|name| name == "all" || text.is_called(name));
-    let Some((own, groups, companions)) = planned_companions_of(is_wanted) else { return Some(Vec::new()) };
+pub fn counted_companions(names: &[String], nodes: &[u32]) -> Option<CountedCompanions> {
+    let is_wanted = |text: &DeepCompanion| {
+        names.iter().any(|name| name == "all" && !text.is_latency() || text.is_called(name))
+    };
+    let Some(CompanionPlan { own, groups, companions, events }) = planned_companions_of(is_wanted, nodes)
+    else {
+        return Some(CountedCompanions::default());
+    };
     let rows: Vec<&'static Counters> = groups.iter().map(|group| group.counters).collect();
     let first = put_rows(own, &rows, |place| format!("{}, companion figures {}", own.core, place + 1))?;
-    Some(companions.into_iter().map(|one| one.in_groups_from(FIRST_MADE + first as u32)).collect())
+    let first = FIRST_MADE + first as u32;
+    let of_group = |(group, planned): (u32, &groups::PlannedGroup)| -> Vec<TimedEvent> {
+        let timed = planned.timed.iter().enumerate();
+        timed.map(|(k, event)| TimedEvent::of(&events[*event], group, k)).collect()
+    };
+    let timed = (first..).zip(&groups).flat_map(of_group).collect();
+    Some(CountedCompanions {
+        metrics: companions.into_iter().map(|one| one.in_groups_from(first)).collect(),
+        timed,
+    })
 }
 
-type CompanionPlan = (&'static Model, Vec<groups::PlannedGroup>, Vec<CompanionMetric>);
+struct CompanionPlan {
+    own: &'static Model,
+    groups: Vec<groups::PlannedGroup>,
+    companions: Vec<CompanionMetric>,
+    /// The text's.
+    events: Vec<DeepEvent>,
+}
 
-fn planned_companions_of(is_wanted: impl Fn(&DeepCompanion) -> bool) -> Option<CompanionPlan> {
+fn planned_companions_of(is_wanted: impl Fn(&DeepCompanion) -> bool, nodes: &[u32]) -> Option<CompanionPlan> {
     let (place, text) = text_of(&cpu::identify())?;
     let (own, counters) = own_of(&text)?;
-    let wanted = text.companions.iter().filter(|one| is_wanted(one));
-    let core = DeepCore::new(&text, events_of(place, &text), own, counters);
-    let (groups, companions) = groups::plan_companions(&core, wanted, &DeepFacts::of_this_machine());
-    Some((own, groups, companions))
+    let core = DeepCore::new(&text, events_of(place, &text), own, counters).with_latencies();
+    let wanted: Vec<(u32, DeepCompanion)> = companions_of_text(&text, is_wanted, nodes);
+    let texts = wanted.iter().map(|(_, text)| text);
+    let (groups, companions) = groups::plan_companions(&core, texts, &DeepFacts::of_this_machine());
+    let with_node = |(one, (node, _)): (CompanionMetric, &(u32, DeepCompanion))| one.of_node(*node);
+    let companions = companions.into_iter().zip(&wanted).map(with_node).collect();
+    Some(CompanionPlan { own, groups, companions, events: text.events })
+}
+
+/// What a text has of companion figures and of the retire latencies of single events, as far as it is wanted, and these of its nodes; each with the
+/// number of the node that it is.
+fn companions_of_text(
+    text: &DeepText,
+    is_wanted: impl Fn(&DeepCompanion) -> bool,
+    nodes: &[u32],
+) -> Vec<(u32, DeepCompanion)> {
+    let latencies = text.timed_events().map(|event| DeepCompanion::latency_of(&event.name));
+    let figures = text.companions.iter().cloned().chain(latencies).filter(|one| is_wanted(one));
+    let figures = figures.map(|one| (TD_NODE_NONE, one));
+    let of_nodes = nodes.iter().filter_map(|id| {
+        let node = text.node_of(super::metric(*id)?.field())?;
+        Some((*id, DeepCompanion::of_node(node)?))
+    });
+    figures.chain(of_nodes).collect()
 }
 
 /// The tree of a text by its name in cpus/deep ("spr"), whichever CPU runs this.
@@ -354,6 +396,18 @@ impl DeepTree {
         }
     }
 
+    /// What the node is a share of: slots, or cycles.
+    #[must_use]
+    pub fn unit(&self, id: u32) -> u32 {
+        if self.node(id).is_some_and(|node| node.is_of_slots) { TD_UNIT_SLOTS } else { TD_UNIT_CLOCKS }
+    }
+
+    /// The nodes that cannot be counted, but follow from retire latencies, which can be sampled.
+    pub fn timed(&self) -> impl Iterator<Item = u32> + '_ {
+        let timed = self.nodes.iter().filter(|node| node.takes_latencies && !node.is_part);
+        timed.map(|node| node.metric.id)
+    }
+
     /// Whether this, a node or a part, cannot be counted here.
     #[must_use]
     pub fn is_untold(&self, id: u32) -> bool {
@@ -469,14 +523,28 @@ pub(crate) fn planned_nodes(
     Ok((group.counters, group.told))
 }
 
+/// All companion figures of a text, and all nodes that follow from retire latencies.
+#[cfg(test)]
+pub(crate) struct PlannedFigures {
+    pub text: DeepText,
+    /// With the events that are sampled beside each, by their places in the text.
+    pub groups: Vec<(&'static Counters, Vec<usize>)>,
+    /// Each as the text has it, and as it was planned.
+    pub figures: Vec<(DeepCompanion, CompanionMetric)>,
+}
+
 /// The groups that all its companion figures take.
 #[cfg(test)]
-pub(crate) fn planned_companions(
-    name: &str,
-    facts: &DeepFacts,
-) -> (DeepText, Vec<&'static Counters>, Vec<CompanionMetric>) {
+pub(crate) fn planned_companions(name: &str, facts: &DeepFacts) -> PlannedFigures {
     let (place, text, own, counters) = text_of_name(name);
-    let core = DeepCore::new(&text, events_of(place, &text), own, counters);
-    let (groups, companions) = groups::plan_companions(&core, text.companions.iter(), facts);
-    (text, groups.into_iter().map(|group| group.counters).collect(), companions)
+    let core = DeepCore::new(&text, events_of(place, &text), own, counters).with_latencies();
+    let timed = groups::plan(&DeepCore::new(&text, events_of(place, &text), own, counters), facts).nodes;
+    let timed: Vec<u32> =
+        timed.iter().filter(|node| node.takes_latencies).map(|node| node.metric.id).collect();
+    let wanted: Vec<DeepCompanion> =
+        companions_of_text(&text, |_| true, &timed).into_iter().map(|(_, companion)| companion).collect();
+    let (groups, companions) = groups::plan_companions(&core, wanted.iter(), facts);
+    let groups = groups.into_iter().map(|group| (group.counters, group.timed)).collect();
+    let figures = wanted.iter().cloned().zip(companions).collect();
+    PlannedFigures { groups, figures, text }
 }

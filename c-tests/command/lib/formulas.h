@@ -14,6 +14,8 @@ struct text_line {
     char *formula;            /* NULL: an event, or what the core's own text tells */
     uint64_t config, extra;
     double rate;              /* of an event, in a cycle; NaN: it is the mix's */
+    double latency;           /* mean retire latency of an event, in cycles; 0: none takes it */
+    uint64_t per65536;        /* the rate as the emulated machine takes it; 0: it is not to be set */
 };
 static struct text_line lines[1000];
 static size_t all;
@@ -144,7 +146,12 @@ static double formula(const char *text)
     return value;
 }
 
-/* What is behind a name, in a cycle. */
+/* Behind the name of an event: its mean retire latency. */
+#define OF_LATENCY ":RETIRE_LATENCY"
+
+/* What is behind a name, in so many cycles. (As they are published a few formulas say another thing of one cycle than of many.) */
+static double cycles = 1;
+
 static double worth(const char *name)
 {
     double share[3];
@@ -153,11 +160,16 @@ static double worth(const char *name)
     if (strcmp(name, "tsc_ghz") == 0)
         return tsc_ghz;
     if (strncmp(name, "TOPDOWN.SLOTS", 13) == 0)
-        return width;
+        return width * cycles;
+    if (strlen(name) > strlen(OF_LATENCY) && strcmp(name + strlen(name) - strlen(OF_LATENCY), OF_LATENCY) == 0) {
+        char event[80];
+        snprintf(event, sizeof event, "%.*s", (int)(strlen(name) - strlen(OF_LATENCY)), name);
+        return line_of(event) && line_of(event)->latency > 0 ? line_of(event)->latency : NAN;
+    }
     const struct text_line *line = line_of(name);
     /* (a figure and a metric of one name are the same) */
     if (line && isupper((unsigned char)name[0]))
-        return line->rate;
+        return line->rate * cycles;
     if (line && line->formula)
         return formula(line->formula);
     return told(name, share) ? share[0] : NAN;
@@ -233,6 +245,17 @@ static int is_own(uint64_t config)
     return 0;
 }
 
+/* Whether some formula takes the retire latency of this event. */
+static int takes_latency(const char *event)
+{
+    char wanted[100];
+    snprintf(wanted, sizeof wanted, " %.79s%s", event, OF_LATENCY);
+    for (const struct text_line *line = lines; line < lines + all; line++)
+        if (line->formula && strstr(line->formula, wanted))
+            return 1;
+    return 0;
+}
+
 static unsigned number_of(const char *command)
 {
     unsigned number = 0;
@@ -244,14 +267,25 @@ static unsigned number_of(const char *command)
     return number;
 }
 
+/* The rates that were drawn are those of this thread's work from now on. */
+static void set_rates(void)
+{
+    const struct vm_mix mix = {24, 8, 12, 6, 9, 10, 9};
+    vm_mix_set(mix, 0, 0, 0);
+    vm_rates_clear();
+    for (const struct text_line *line = lines; line < lines + all; line++) {
+        const uint64_t per100 = (uint64_t)(line->latency * 100 + 0.5);
+        if (line->per65536)
+            CHECK(line->extra ? vm_rate_set_extra(line->config, line->extra, line->per65536, VM_PER_CYCLE)
+                              : vm_rate_set(line->config, line->per65536, VM_PER_CYCLE));
+        if (per100)
+            CHECK(line->extra ? vm_latency_set_extra(line->config, line->extra, per100, 0) : vm_latency_set(line->config, per100, 0));
+    }
+}
+
 /* Rates, the same for the program and for who judges it. */
 static void draw_rates(uint64_t seed, int set)
 {
-    const struct vm_mix mix = {24, 8, 12, 6, 9, 10, 9};
-    if (set) {
-        vm_mix_set(mix, 0, 0, 0);
-        vm_rates_clear();
-    }
     for (struct text_line *line = lines; line < lines + all; line++) {
         if (!isupper((unsigned char)line->name[0]) && !isdigit((unsigned char)line->name[0]))
             continue;
@@ -261,10 +295,16 @@ static void draw_rates(uint64_t seed, int set)
         if (is_own(line->config))
             continue;
         line->rate = (double)per65536 / 65536;
-        if (set)
-            CHECK(line->extra ? vm_rate_set_extra(line->config, line->extra, per65536, VM_PER_CYCLE)
-                              : vm_rate_set(line->config, per65536, VM_PER_CYCLE));
+        line->per65536 = per65536;
     }
+    for (struct text_line *line = lines; line < lines + all; line++) {
+        if (!takes_latency(line->name))
+            continue;
+        const uint64_t per100 = 50 + next_random(&seed) % 9000;
+        line->latency = (double)per100 / 100;
+    }
+    if (set)
+        set_rates();
     struct text_line *retired = line_of("UOPS_RETIRED.SLOTS");
     if (retired)
         retired->rate = 24 / 64.0 * width;

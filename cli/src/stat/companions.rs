@@ -6,7 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 use topdown::{CompanionMetric, SampledTurns, Sum};
+use topdown_record::TimedSamples;
 use topdown_report::model::CompanionFigure;
+
+/// Fewer samples tell no mean retire latency.
+const FEWEST_SAMPLES: u64 = 32;
 
 /// What the figures take of the turns.
 #[derive(Debug, Default)]
@@ -28,12 +32,19 @@ pub struct TurnCounts {
     products: Vec<f64>,
     /// The most of each in a slot.
     most: Vec<f64>,
+    /// What samples of each event told that were taken beside.
+    timed: Vec<TimedSamples>,
 }
 
 impl TurnCounts {
-    /// Adds a turn, which stands for so many.
-    pub fn add(&mut self, sum: &Sum, weight: f64) {
-        let counts: Vec<f64> = [sum.slots].iter().chain(&sum.counted).map(|count| *count as f64).collect();
+    /// Adds a turn, which stands for so many, with what was sampled beside it.
+    pub fn add(&mut self, sum: &Sum, timed: &[TimedSamples], weight: f64) {
+        let counted = [sum.slots].into_iter().chain(sum.counted).map(|count| count as f64);
+        // (behind the counts, as `TimedEvent::place` says)
+        let of_samples = timed.iter().flat_map(|told| [told.latencies, told.events]);
+        let counts: Vec<f64> = counted.chain(of_samples).collect();
+        self.timed.resize(timed.len(), TimedSamples::default());
+        self.timed.iter_mut().zip(timed).for_each(|(all, told)| all.add(told));
         let size = counts.len();
         self.sums.resize(size, 0.0);
         self.most.resize(size, 0.0);
@@ -59,7 +70,14 @@ impl TurnCounts {
             sums: less(&self.sums, &then.sums),
             products: less(&self.products, &then.products),
             most: self.most.clone(),
+            timed: self.timed.clone(),
         }
+    }
+
+    /// What samples told that were taken at this place.
+    fn timed_at(&self, place: usize) -> TimedSamples {
+        let behind = place.checked_sub(1 + Sum::default().counted.len());
+        behind.and_then(|behind| self.timed.get(behind / 2)).copied().unwrap_or_default()
     }
 
     /// None: there were none.
@@ -133,7 +151,12 @@ fn figure(
         return none;
     }
     let places: Vec<(u32, usize)> = companion.places().map(|(group, counter)| (group, counter + 1)).collect();
-    match estimates(&places, counted, whole) {
+    let estimated = estimates(&places, counted, whole);
+    let sampled = estimated.and_then(|estimates| match unsampled(companion, &places, &estimates, counted) {
+        Some(why) => Err(why),
+        None => Ok(estimates),
+    });
+    match sampled {
         Err(why) => CompanionFigure { why, ..none },
         Ok(estimates) => {
             // (a rate is per second)
@@ -146,9 +169,41 @@ fn figure(
             let all = if is_rate { 1.0 + whole.likely_uncounted / whole.slots } else { 1.0 };
             let likely = value.map(|value| high.map_or(value * all, |high| (value * all).min(high)));
             let value = likely.map(|likely| low.map_or(likely, |low| likely.max(low)));
+            // (a latency that its field does not hold may be of any length)
+            let is_saturated = companion.latencies().any(|latency| {
+                let (group, place) = places[latency];
+                counted.get(&group).is_some_and(|group| group.timed_at(place).saturated > 0)
+            });
+            let high = high.filter(|_| !is_saturated);
             CompanionFigure { value, low, high, why: why.into(), ..none }
         }
     }
+}
+
+/// Why retire latencies that a figure takes are not known; None: they are, or there are none.
+fn unsampled(
+    companion: &CompanionMetric,
+    places: &[(u32, usize)],
+    estimates: &Estimates,
+    counted: &BTreeMap<u32, TurnCounts>,
+) -> Option<String> {
+    let of_group = |(group, place): &(u32, usize)| {
+        counted.get(group).map_or(TimedSamples::default(), |group| group.timed_at(*place))
+    };
+    let latencies: Vec<TimedSamples> =
+        companion.latencies().map(|latency| of_group(&places[latency])).collect();
+    if latencies.is_empty() {
+        return None;
+    }
+    let all = counted.values().flat_map(|group| &group.timed);
+    if all.clone().any(|told| told.samples > 0) && all.map(|told| told.latencies).sum::<f64>() == 0.0 {
+        return Some("samples have no retire latency with this kernel, or on this CPU".into());
+    }
+    if let Some(event) = companion.unsampled(&estimates.counts) {
+        return Some(format!("{} was not sampled", event.to_lowercase()));
+    }
+    let few = latencies.iter().find(|told| (1..FEWEST_SAMPLES).contains(&told.samples));
+    few.map(|told| format!("only {} samples of an event tell its retire latency", told.samples))
 }
 
 /// Of counts at these places: the number of the group, and the place behind the slots. What is wrong: why they are not told.
@@ -298,7 +353,7 @@ mod tests {
                     .zip(&mut totals)
                     .for_each(|(one, all)| *all += *one as f64);
                 let (group, odds) = if part() < chance { (1, chance) } else { (2, 1.0 - chance) };
-                counted.entry(group).or_default().add(&sum, if is_weighted { 1.0 / odds } else { 1.0 });
+                counted.entry(group).or_default().add(&sum, &[], if is_weighted { 1.0 / odds } else { 1.0 });
             }
             let whole = WholeCount {
                 turns: 120,
@@ -345,7 +400,7 @@ mod tests {
                 let is_own = part() < chance;
                 seen |= is_own && is_burst;
                 totals = [totals[0] + slots as f64, totals[1] + count as f64];
-                counted.entry(if is_own { 1 } else { 2 }).or_default().add(&sum, 1.0);
+                counted.entry(if is_own { 1 } else { 2 }).or_default().add(&sum, &[], 1.0);
             }
             if hardly > 0.0 && !seen {
                 continue;
@@ -365,7 +420,7 @@ mod tests {
         let mut sum = Sum { slots, time_running_ns: 1_000, ..Sum::default() };
         sum.counted[0] = first;
         let mut counted = BTreeMap::<u32, TurnCounts>::new();
-        (0..turns).for_each(|_| counted.entry(1).or_default().add(&sum, 1.0));
+        (0..turns).for_each(|_| counted.entry(1).or_default().add(&sum, &[], 1.0));
         counted
     }
 
@@ -419,7 +474,7 @@ mod tests {
             sum.counted[0] = first;
             sum
         };
-        (0..9).for_each(|_| now.add(&sum(2_000, 10), 1.0));
+        (0..9).for_each(|_| now.add(&sum(2_000, 10), &[], 1.0));
         let since = now.since(Some(&then));
         assert_eq!((since.turns, since.slots), (9, more.slots));
         assert_eq!((&since.sums, &since.products), (&more.sums, &more.products));

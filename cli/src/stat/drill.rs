@@ -10,15 +10,17 @@ use crate::say;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use topdown::{
-    Bottleneck, Bounded, CompanionMetric, DeepGroup, DeepTree, FEWEST_TURNS, Node, TD_NODE_NONE, TurnPart,
-    counted_companions, deep_tree, metric,
+    Bottleneck, Bounded, CompanionMetric, CountedCompanions, DeepGroup, DeepTree, FEWEST_TURNS, Node,
+    TD_NODE_NONE, TD_UNIT_SLOTS, TimedEvent, TurnPart, counted_companions, deep_tree, metric,
 };
-use topdown_report::model::{BottleneckFigure, Finding};
+use topdown_report::model::{BottleneckFigure, CompanionFigure, Finding};
 use topdown_report::{Format, NodeKind, ShareInterval};
 use topdown_seam::random::Random;
 
 /// The PMU of a hybrid CPU's P-cores.
 const P_CORES: &str = "cpu_core";
+/// The name of `--metrics` that asks for all retire latencies.
+const LATENCY: &str = "latency";
 /// No published tree is deeper.
 pub const DEEPEST: u32 = 6;
 
@@ -28,8 +30,10 @@ pub struct TurnPlan {
     pub parts: Vec<TurnPart>,
     /// They have turns where the nodes above theirs are flagged.
     pub drills: bool,
-    /// Companion figures to be told.
+    /// Companion figures to be told, and nodes that follow from retire latencies.
     pub metrics: Rc<Vec<CompanionMetric>>,
+    /// Events that are sampled for their retire latency.
+    pub timed: Vec<TimedEvent>,
 }
 
 /// Nodes of deeper levels that are wanted.
@@ -45,17 +49,25 @@ pub struct DeepNodes {
     /// figures or of groups (`topdown list --metrics`)
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub metrics: Vec<String>,
+    /// Sample retire latencies (PEBS with timing), and tell the nodes that follow from them; alone: tell the latencies
+    #[arg(long)]
+    pub record_tpebs: bool,
 }
 
 impl DeepNodes {
+    /// Whether companion figures are wanted, retire latencies among them.
+    pub fn has_figures(&self) -> bool {
+        self.record_tpebs || !self.metrics.is_empty()
+    }
+
     /// Whether what is wanted has a place in reports of this format.
     ///
     /// # Errors
     /// It has none.
     pub fn check_format(&self, format: Format) -> Result<(), Failure> {
         match format {
-            Format::Csv | Format::Trace if !self.metrics.is_empty() => Err(failed(
-                "--metrics: a text, .json and .html have companion figures, other files have no place for them",
+            Format::Csv | Format::Trace if self.has_figures() => Err(failed(
+                "--metrics, --record-tpebs: a text, .json and .html have companion figures, other files have no place for them",
             )),
             _ => Ok(()),
         }
@@ -104,7 +116,7 @@ impl TurnPlan {
         let of_nodes = wanted.drill || !wanted.nodes.is_empty();
         let level = match level {
             None if of_nodes => DEEPEST,
-            None if wanted.metrics.is_empty() => return Ok(TurnPlan::default()),
+            None if !wanted.has_figures() => return Ok(TurnPlan::default()),
             level => level.unwrap_or(0),
         };
         let held: Vec<TurnPart> = own(level).collect();
@@ -115,7 +127,7 @@ impl TurnPlan {
                  that it has",
             ));
         }
-        let needs_p_cores = tree.is_some() || !wanted.metrics.is_empty();
+        let needs_p_cores = tree.is_some() || wanted.has_figures();
         if let Some(p_cores) = cpus_of(P_CORES).filter(|_| needs_p_cores) {
             // (of the E-cores' slots the tree says nothing)
             if !cpus.is_some_and(|cpus| cpus.is_subset(&p_cores)) {
@@ -126,22 +138,46 @@ impl TurnPlan {
                 )));
             }
         }
-        let metrics = companions_of(&wanted.metrics)?;
+        let timed_nodes = tree.map_or(Vec::new(), |tree| timed_nodes(tree, level, wanted));
+        let CountedCompanions { metrics, timed } = companions_of(wanted, &timed_nodes)?;
         let of_metrics = companions::groups_of(&metrics).into_iter();
         let of_metrics = of_metrics.map(|group| TurnPart { subtree: TD_NODE_NONE, group });
         let of_levels = match tree {
-            Some(tree) => own(2).chain(deep_parts(tree, level, &wanted.nodes)?).collect(),
+            Some(tree) => own(2).chain(deep_parts(tree, level, &wanted.nodes, &timed_nodes)?).collect(),
             None => held,
         };
         let parts = of_levels.into_iter().chain(of_metrics).collect();
-        Ok(TurnPlan { parts, drills: wanted.drill, metrics: Rc::new(metrics) })
+        Ok(TurnPlan { parts, drills: wanted.drill, metrics: Rc::new(metrics), timed })
     }
 }
 
+/// The nodes down to this level, or those that are named, that follow from retire latencies, where these are sampled.
+fn timed_nodes(tree: &DeepTree, level: u32, wanted: &DeepNodes) -> Vec<u32> {
+    let named: Vec<u32> =
+        wanted.nodes.iter().filter_map(|name| topdown::metric_of_name(name)).map(|node| node.id).collect();
+    let is_wanted = |id: &u32| tree.level(*id) <= level && (wanted.nodes.is_empty() || named.contains(id));
+    tree.timed().filter(|id| wanted.record_tpebs && is_wanted(id)).collect()
+}
+
 /// What counts a tree down to this level, or these of its nodes, if there are some.
-fn deep_parts(tree: &DeepTree, level: u32, nodes: &[String]) -> Result<Vec<TurnPart>, Failure> {
-    let id_of = |name: &String| tree.node_of_name(name).map_err(|why| failed(format!("--nodes: {why}")));
-    let ids = nodes.iter().map(id_of).collect::<Result<Vec<u32>, _>>()?;
+fn deep_parts(
+    tree: &DeepTree,
+    level: u32,
+    nodes: &[String],
+    timed: &[u32],
+) -> Result<Vec<TurnPart>, Failure> {
+    let is_timed =
+        |name: &str, ids: &[u32]| topdown::metric_of_name(name).is_some_and(|node| ids.contains(&node.id));
+    let all_timed: Vec<u32> = tree.timed().collect();
+    let id_of = |name: &String| {
+        let remedy = if is_timed(name, &all_timed) { "; --record-tpebs samples it" } else { "" };
+        tree.node_of_name(name).map_err(|why| failed(format!("--nodes: {why}{remedy}")))
+    };
+    let counted = nodes.iter().filter(|name| !is_timed(name, timed));
+    let ids = counted.map(id_of).collect::<Result<Vec<u32>, _>>()?;
+    if ids.is_empty() && !nodes.is_empty() {
+        return Ok(Vec::new()); // (all follow from retire latencies)
+    }
     // (the bottleneck view takes nodes down to the last level)
     let has_view = ids.is_empty() && level == DEEPEST;
     let is_wanted = |node: &u32| match ids.is_empty() {
@@ -160,17 +196,26 @@ fn deep_parts(tree: &DeepTree, level: u32, nodes: &[String]) -> Result<Vec<TurnP
     Ok(parts)
 }
 
-/// The companion figures of these names.
-fn companions_of(names: &[String]) -> Result<Vec<CompanionMetric>, Failure> {
+/// The companion figures that are wanted, and these nodes.
+fn companions_of(wanted: &DeepNodes, nodes: &[u32]) -> Result<CountedCompanions, Failure> {
     let refused = |what: String| failed(format!("--metrics: {what}"));
-    let all = counted_companions(names)
+    // (of nodes that are named it samples what these take)
+    let has_all = wanted.record_tpebs && wanted.nodes.is_empty();
+    let names: Vec<String> = wanted.metrics.iter().cloned().chain(has_all.then(|| LATENCY.into())).collect();
+    let counted = counted_companions(&names, nodes)
         .ok_or_else(|| refused("there is no room for the groups of so many figures: name fewer".into()))?;
-    if all.is_empty() && !names.is_empty() && topdown::companions().is_empty() {
+    if counted.metrics.is_empty() && !names.is_empty() && topdown::companions().is_empty() {
         return Err(refused(
             "no companion figures are published for this CPU, or its core is not counted".into(),
         ));
     }
-    for name in names.iter().filter(|name| *name != "all") {
+    let all = &counted.metrics;
+    if wanted.record_tpebs && counted.timed.is_empty() {
+        return Err(failed(
+            "--record-tpebs: no node of this CPU's tree follows from retire latencies, or no counter is left for them beside level 1",
+        ));
+    }
+    for name in names.iter().filter(|name| *name != "all" && *name != LATENCY) {
         let asked: Vec<_> = all.iter().filter(|one| one.is_called(name)).collect();
         let Some(first) = asked.first() else {
             return Err(refused(format!(
@@ -181,7 +226,7 @@ fn companions_of(names: &[String]) -> Result<Vec<CompanionMetric>, Failure> {
             return Err(refused(format!("'{name}' cannot be counted here: {}", first.untold)));
         }
     }
-    Ok(all)
+    Ok(counted)
 }
 
 impl DrillDown {
@@ -301,6 +346,27 @@ fn flag(tree: &DeepTree, id: u32, nodes: &[Node]) -> Flag {
 pub fn tree(nodes: &[Node]) -> Option<String> {
     let tree = deep_tree().filter(|_| nodes.iter().any(|node| node.level > 2))?;
     Some(format!("TMA {}", tree.version))
+}
+
+/// The node of this number, as a figure tells it; None: it is none, or was not measured.
+pub fn timed_node(id: u32, figure: &CompanionFigure, slots: u64, cycles: u64) -> Option<Node> {
+    let tree = deep_tree().filter(|_| id != TD_NODE_NONE)?;
+    let value = figure.value?.clamp(0.0, 1.0);
+    let unit = tree.unit(id);
+    Some(Node {
+        size: size_of::<Node>() as u32,
+        id,
+        parent: tree.parent(id),
+        level: tree.level(id),
+        unit,
+        measured: 1,
+        value,
+        low: figure.low.unwrap_or(0.0).clamp(0.0, value),
+        high: figure.high.unwrap_or(1.0).clamp(value, 1.0),
+        running: 1.0,
+        whole: if unit == TD_UNIT_SLOTS { slots } else { cycles },
+        ..Node::default()
+    })
 }
 
 /// The nodes of the tree among these.

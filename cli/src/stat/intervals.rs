@@ -142,7 +142,7 @@ pub fn interval(
     (begin, end): (Duration, Duration),
 ) -> Option<TimelineInterval> {
     let of_cpus = counted.iter().any(|one| matches!(one.group.of, GroupTarget::Cpu(_)));
-    let mut count = count_of(counted, of_cpus, enabled_ns).ok()?;
+    let mut count = count_of(counted, of_cpus, enabled_ns, &[]).ok()?;
     count.run.lost_ns = room_ns.saturating_sub(count.run.cpu_ns);
     TimelineInterval::new(begin.as_nanos() as u64, end.as_nanos() as u64, &count)
 }

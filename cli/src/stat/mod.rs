@@ -27,6 +27,7 @@ mod stretches;
 mod table;
 pub mod target;
 mod tasks;
+mod timed;
 mod turn_lengths;
 mod watch;
 mod whole;

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 use topdown::{FEWEST_TURNS, Node, Sum, TD_NODE_NONE, TD_UNIT_CLOCKS, TD_UNIT_SLOTS, TurnTally};
+use topdown_record::TimedSamples;
 use topdown_report::Gaps;
 
 /// So long are the stretches that tell how fast the threads run.
@@ -171,11 +172,11 @@ impl Stretches {
     }
 
     /// The same for companion figures.
-    pub fn add_counts(&mut self, turn: usize, sum: &Sum, odds: &[f64]) {
+    pub fn add_counts(&mut self, turn: usize, sum: &Sum, timed: &[TimedSamples], odds: &[f64]) {
         let group = self.companions.as_ref().map_or(0, |wanted| wanted.groups[turn]);
         if group > 0 && sum.slots > 0 {
             let weight = odds.get(turn).map_or(1.0, |chance| 1.0 / chance);
-            self.counts.entry(group).or_default().add(sum, weight);
+            self.counts.entry(group).or_default().add(sum, timed, weight);
         }
     }
 

@@ -46,22 +46,27 @@ pub fn whole(
     let of_cpus = groups.counts_cpus();
     let enabled_ns = groups.enabled_ns();
     let counted = groups.count(at_work, wall).into_iter().collect::<Result<Vec<_>, _>>()?;
-    let count = count_of(&counted, of_cpus, enabled_ns)?;
-    let metrics = companion_figures(&counted, wall)?;
+    let (metrics, timed) = companion_figures(&counted, wall)?;
+    let count = count_of(&counted, of_cpus, enabled_ns, &timed)?;
     let run = Run { command: what, wall_ns: wall.as_nanos() as u64, metrics, ..count.run };
     let processes =
         tasks.map(|tasks| processes(tasks, &counted, enabled_ns)).transpose()?.unwrap_or_default();
     Ok(OutsideCount { run, processes, ..count })
 }
 
-/// Companion figures, if some are to be told.
-fn companion_figures(counted: &[GroupCount], wall: Duration) -> Result<Vec<CompanionFigure>, Error> {
+/// Companion figures, if some are to be told, and the nodes that follow from retire latencies. (Of one that was not measured the figure says
+/// why.)
+fn companion_figures(
+    counted: &[GroupCount],
+    wall: Duration,
+) -> Result<(Vec<CompanionFigure>, Vec<Node>), Error> {
+    let none = || Ok((Vec::new(), Vec::new()));
     let kinds = by_pmu(counted)?;
     let in_turns = kinds
         .iter()
         .find_map(|(group, figures)| figures.stretches.as_ref().map(|all| (group, all, &figures.sum)));
-    let Some((group, stretches, sum)) = in_turns else { return Ok(Vec::new()) };
-    let Some(wanted) = &stretches.companions else { return Ok(Vec::new()) };
+    let Some((group, stretches, sum)) = in_turns else { return none() };
+    let Some(wanted) = &stretches.companions else { return none() };
     let between = sum.time_enabled_ns.saturating_sub(sum.time_running_ns).max(stretches.gap_ns) as f64;
     let running = sum.time_running_ns.max(1) as f64;
     // (of a stretch's time, too, some is the kernel's, as it begins and ends: taken to be as much as passes between two)
@@ -75,7 +80,24 @@ fn companion_figures(counted: &[GroupCount], wall: Duration) -> Result<Vec<Compa
         slots_per_cycle: f64::from(group.info.slots_per_cycle.max(1)),
         wall,
     };
-    Ok(companions::figures(wanted, &stretches.counts, &whole))
+    let cycles = stretches.slots / u64::from(group.info.slots_per_cycle.max(1));
+    let (mut figures, mut nodes) = (Vec::new(), Vec::new());
+    for (companion, figure) in
+        wanted.metrics.iter().zip(companions::figures(wanted, &stretches.counts, &whole))
+    {
+        match drill::timed_node(companion.node, &figure, stretches.slots, cycles) {
+            Some(node) => nodes.push(node),
+            None => figures.push(figure),
+        }
+    }
+    Ok((figures, nodes))
+}
+
+/// Nodes with others, parents before children.
+fn with(mut nodes: Vec<Node>, more: &[Node]) -> Vec<Node> {
+    nodes.extend_from_slice(more);
+    nodes.sort_by_key(|node| (node.level, node.parent, node.id));
+    nodes
 }
 
 /// Each process by itself, and the rest.
@@ -90,7 +112,8 @@ fn processes(
     Ok(rows.iter().map(|row| (row.id, row.name.clone(), sums(row))).collect())
 }
 
-/// What was counted, for a report, but for what it is of and how long that took. `enabled_ns`: `Groups::enabled_ns`.
+/// What was counted, for a report, but for what it is of and how long that took. `enabled_ns`: `Groups::enabled_ns`; `timed`: nodes that follow
+/// from retire latencies.
 ///
 /// # Errors
 /// Those of `td_sum_add`.
@@ -98,6 +121,7 @@ pub fn count_of(
     counted: &[GroupCount],
     of_cpus: bool,
     enabled_ns: Option<u64>,
+    timed: &[Node],
 ) -> Result<OutsideCount, Error> {
     let (mut parts, mut nodes, mut all): (_, _, Option<IpcCounts>) = (Vec::new(), None, None);
     let (mut gaps, mut findings, mut bottlenecks) = (Gaps::default(), Vec::new(), Vec::new());
@@ -107,9 +131,9 @@ pub fn count_of(
         figures.sum.time_enabled_ns = enabled_ns.unwrap_or(figures.sum.time_enabled_ns);
         let info = &group.info;
         if let Some(stretches) = &figures.stretches {
-            (nodes, gaps) = (Some(drill::of_tree(stretches.nodes(0.0))), stretches.gaps());
-            findings = drill::found(&figures.nodes());
-            bottlenecks = drill::bottlenecks(&figures.all_nodes(), stretches.is_drilled());
+            (nodes, gaps) = (Some(drill::of_tree(with(stretches.nodes(0.0), timed))), stretches.gaps());
+            findings = drill::found(&with(figures.nodes(), timed));
+            bottlenecks = drill::bottlenecks(&with(figures.all_nodes(), timed), stretches.is_drilled());
         }
         let machine = Machine {
             cpu: info.cpu.clone(),

@@ -2,9 +2,44 @@
 //! the counts of some events, which groups of the tree count, all in one if they fit into it.
 #![forbid(unsafe_code)]
 
-use super::value::Value;
-use crate::cpu::deep::DeepCompanion;
-use std::collections::BTreeSet;
+use super::value::{CountOf, Value};
+use crate::cpu::deep::{DeepCompanion, DeepEvent, DeepNode, RETIRE_LATENCY};
+use crate::cpu::expression::Expression;
+use crate::model::metrics::TD_NODE_NONE;
+
+/// Counters of a group. Behind them are the retire latencies that samples beside it tell.
+const COUNTERS: usize = 16;
+
+/// The place of the latencies of the event that is sampled so many places behind the first; how many they are is at the next.
+pub(super) const fn place_of_timed(event: usize) -> usize {
+    COUNTERS + 2 * event
+}
+
+/// An event that is sampled for its retire latency while a group has its turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimedEvent {
+    /// Its maker's name.
+    pub name: String,
+    /// Of perf_event_attr, of the PMU whose cores have the tree.
+    pub config: u64,
+    /// The same.
+    pub config1: u64,
+    /// The published number of such events from one sample to the next; 0: none is.
+    pub period: u64,
+    /// `Options::group`.
+    pub group: u32,
+    /// Behind the group's counts: where the latencies are, in cycles, of all events that samples stand for. How many these are is at the next.
+    pub place: usize,
+}
+
+/// Figures, and the events that are sampled for them.
+#[derive(Clone, Debug, Default)]
+pub struct CountedCompanions {
+    /// The figures.
+    pub metrics: Vec<CompanionMetric>,
+    /// Of each group in their order.
+    pub timed: Vec<TimedEvent>,
+}
 
 /// A figure.
 #[derive(Clone, Debug)]
@@ -17,6 +52,8 @@ pub struct CompanionMetric {
     pub groups: Vec<String>,
     /// Why it cannot be told here; "": it can.
     pub untold: String,
+    /// The node of the tree that it is, a share of `unit`; TD_NODE_NONE: it is none.
+    pub node: u32,
     value: Value,
     counted: Vec<CountedEvent>,
 }
@@ -24,8 +61,8 @@ pub struct CompanionMetric {
 /// Where an event is counted.
 #[derive(Clone, Copy, Debug)]
 struct CountedEvent {
-    /// Its place in the text.
-    event: usize,
+    of: CountOf,
+    name: &'static str,
     /// `Options::group`.
     group: u32,
     /// Its place in the group.
@@ -36,30 +73,40 @@ impl CompanionMetric {
     pub(super) fn new(
         text: &DeepCompanion,
         value: Result<Value, String>,
-        events: BTreeSet<usize>,
+        counts: impl Iterator<Item = (CountOf, &'static str)>,
     ) -> CompanionMetric {
         let (name, unit, groups) = (text.name.clone(), text.unit.clone(), text.groups.clone());
-        let (value, events, untold) = match value {
-            Ok(value) => (value, events, String::new()),
-            Err(why) => (Value::Number(f64::NAN), BTreeSet::new(), why),
+        let counted = counts.map(|(of, name)| CountedEvent { of, name, group: 0, counter: 0 });
+        let (value, counted, untold) = match value {
+            Ok(value) => (value, counted.collect(), String::new()),
+            Err(why) => (Value::Number(f64::NAN), Vec::new(), why),
         };
-        let counted = events.into_iter().map(|event| CountedEvent { event, group: 0, counter: 0 });
-        CompanionMetric { name, unit, groups, untold, value, counted: counted.collect() }
+        CompanionMetric { name, unit, groups, untold, node: TD_NODE_NONE, value, counted }
     }
 
+    /// The same, which is this node.
+    pub(super) fn of_node(self, node: u32) -> CompanionMetric {
+        CompanionMetric { node, ..self }
+    }
+
+    /// The events that it has counted, by their places in the text.
     pub(super) fn events(&self) -> impl Iterator<Item = usize> {
-        self.counted.iter().map(|one| one.event)
+        self.counted.iter().filter_map(|one| match one.of {
+            CountOf::Event(event) => Some(event),
+            CountOf::Latencies(_) | CountOf::Timed(_) => None,
+        })
     }
 
-    /// With the places at which its events are counted.
-    pub(super) fn counted_at(self, place: impl Fn(usize) -> Option<(u32, usize)>) -> CompanionMetric {
-        let placed = self.counted.iter().filter_map(|one| {
-            place(one.event).map(|(group, counter)| CountedEvent { group, counter, ..*one })
-        });
+    /// With the places at which all is counted.
+    pub(super) fn counted_at(self, place: impl Fn(CountOf) -> Option<(u32, usize)>) -> CompanionMetric {
+        let placed = self
+            .counted
+            .iter()
+            .filter_map(|one| place(one.of).map(|(group, counter)| CountedEvent { group, counter, ..*one }));
         CompanionMetric { counted: placed.collect(), ..self }
     }
 
-    /// Where its events are counted: `Options::group`, and the place in the group's counters.
+    /// Where what it takes is counted: `Options::group`, and the place in the group's counters, or behind them (`TimedEvent::place`).
     pub fn places(&self) -> impl Iterator<Item = (u32, usize)> {
         self.counted.iter().map(|one| (one.group, one.counter))
     }
@@ -80,11 +127,32 @@ impl CompanionMetric {
     /// counted; what is divided by nothing is no number, or infinite)
     #[must_use]
     pub fn value(&self, slots: f64, counts: &[f64]) -> f64 {
-        let count = |event: usize| {
-            let place = self.counted.iter().position(|one| one.event == event);
-            place.map_or(f64::NAN, |place| counts[place])
+        self.value.evaluate(slots, &|of| self.count(of, counts))
+    }
+
+    fn count(&self, of: CountOf, counts: &[f64]) -> f64 {
+        let place = self.counted.iter().position(|one| one.of == of);
+        place.map_or(f64::NAN, |place| counts[place])
+    }
+
+    /// An event whose retire latency it takes, and that has happened without being sampled, of such counts as for `value`.
+    #[must_use]
+    pub fn unsampled(&self, counts: &[f64]) -> Option<&'static str> {
+        let is_unsampled = |one: &&CountedEvent| match one.of {
+            CountOf::Timed(event) => {
+                // (one that it has not counted may have happened)
+                let happened = self.count(CountOf::Event(event), counts);
+                self.count(one.of, counts) == 0.0 && (happened.is_nan() || happened > 0.0)
+            }
+            CountOf::Event(_) | CountOf::Latencies(_) => false,
         };
-        self.value.evaluate(slots, &count)
+        self.counted.iter().find(is_unsampled).map(|one| one.name)
+    }
+
+    /// The places of the retire latencies that it takes, among its counts.
+    pub fn latencies(&self) -> impl Iterator<Item = usize> {
+        let all = self.counted.iter().enumerate();
+        all.filter(|(_, one)| matches!(one.of, CountOf::Latencies(_))).map(|(place, _)| place)
     }
 }
 
@@ -96,7 +164,37 @@ fn is_called(own: &str, groups: &[String], name: &str) -> bool {
     is_it(own) || ends.any(is_it) || groups.iter().any(|group| is_it(group))
 }
 
+impl TimedEvent {
+    pub(super) fn of(event: &DeepEvent, group: u32, place: usize) -> TimedEvent {
+        let DeepEvent { name, config, config1, period, .. } = event.clone();
+        TimedEvent { name, config, config1, period, group, place: place_of_timed(place) }
+    }
+}
+
+/// The name that asks for all retire latencies.
+const LATENCY: &str = "latency";
+
 impl DeepCompanion {
+    /// The mean retire latency of an event, as perf spells it.
+    pub(super) fn latency_of(event: &str) -> DeepCompanion {
+        DeepCompanion {
+            name: format!("{event}:R"),
+            value: Expression::Name(format!("{event}{RETIRE_LATENCY}")),
+            unit: "cycles".into(),
+            groups: vec![LATENCY.into()],
+        }
+    }
+
+    pub(super) fn is_latency(&self) -> bool {
+        self.groups.iter().any(|group| group == LATENCY)
+    }
+
+    /// A node, as a figure.
+    pub(super) fn of_node(node: &DeepNode) -> Option<DeepCompanion> {
+        let (name, value) = (node.name.clone(), node.value.clone()?);
+        Some(DeepCompanion { name, value, unit: "share".into(), groups: Vec::new() })
+    }
+
     pub(super) fn is_called(&self, name: &str) -> bool {
         is_called(&self.name, &self.groups, name)
     }

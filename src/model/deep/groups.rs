@@ -3,9 +3,9 @@
 #![forbid(unsafe_code)]
 
 use super::DeepNodeInfo;
-use super::companion::CompanionMetric;
+use super::companion::{CompanionMetric, place_of_timed};
 use super::facts::DeepFacts;
-use super::value::{Taken, Value};
+use super::value::{CountOf, Taken, Value};
 use crate::cpu::deep::{DeepCompanion, DeepEvent, DeepNode, DeepText, DeepUnit};
 use crate::model::metrics::{self, Metric, TD_NODE_NONE, TD_UNIT_CLOCKS, TD_UNIT_OPERATIONS, TD_UNIT_SLOTS};
 use crate::model::tree::{Clocks, CorrectionInputs, Expr, Formula, Input, NodeRow, RetirementInputs, Tree};
@@ -31,15 +31,20 @@ pub(super) struct PlannedGroup {
     pub counters: &'static Counters,
     /// What it tells besides level 1; none: companion figures.
     pub told: Vec<Metric>,
+    /// Events that are sampled beside it, for their retire latency, by their places in the text.
+    pub timed: Vec<usize>,
 }
 
 /// A core by its general-purpose counters, and the deeper tree that it has.
+#[derive(Clone, Copy)]
 pub(super) struct DeepCore<'t> {
     pub text: &'t DeepText,
     /// The text's, in their order.
     events: &'t [Event],
     own: &'static Counters,
     width: u32,
+    /// Retire latencies are told.
+    pub(super) times: bool,
 }
 
 /// What counts a node.
@@ -167,6 +172,11 @@ impl DeepCore<'_> {
     }
 }
 
+fn event_of_count(of: CountOf) -> usize {
+    let (CountOf::Event(event) | CountOf::Latencies(event) | CountOf::Timed(event)) = of;
+    event
+}
+
 /// Whether two events are one, whatever they are called.
 fn is_same(a: &Event, b: &Event) -> bool {
     (a.config, a.config1) == (b.config, b.config1)
@@ -263,6 +273,7 @@ pub(super) fn plan(core: &DeepCore, facts: &DeepFacts) -> DeepPlan {
             above: node.above,
             is_alone: node.is_alone,
             samples,
+            takes_latencies: !untold.is_empty() && takes_latencies(node, core, facts),
             untold,
             is_part: node.is_part,
             is_of_slots: node.unit == DeepUnit::Slots,
@@ -280,10 +291,15 @@ pub(super) fn plan_companions<'t>(
     wanted: impl Iterator<Item = &'t DeepCompanion>,
     facts: &DeepFacts,
 ) -> (Vec<PlannedGroup>, Vec<CompanionMetric>) {
-    let mut drafts = Vec::new();
+    let (mut drafts, mut timed) = (Vec::new(), Vec::new());
     let companions: Vec<CompanionMetric> =
-        wanted.map(|one| core.draft_companion(one, &mut drafts, facts)).collect();
-    let groups: Vec<PlannedGroup> = drafts.iter().map(|draft| core.group(draft, &[])).collect();
+        wanted.map(|one| core.draft_companion(one, &mut drafts, &mut timed, facts)).collect();
+    let of_counts = drafts.iter().map(|draft| core.group(draft, &[]));
+    let of_level_1 = |draft: &Draft| PlannedGroup {
+        timed: draft.taken.events.iter().copied().collect(),
+        ..core.group(&Draft::default(), &[])
+    };
+    let groups: Vec<PlannedGroup> = of_counts.chain(timed.iter().map(of_level_1)).collect();
     let companions = companions.into_iter().map(|one| core.placed(one, &groups)).collect();
     (groups, companions)
 }
@@ -350,6 +366,16 @@ fn too_much(core: &DeepCore, taken: &Taken, facts: &DeepFacts) -> String {
     }
 }
 
+/// Whether a node is told where retire latencies are sampled.
+fn takes_latencies(node: &DeepNode, core: &DeepCore, facts: &DeepFacts) -> bool {
+    let timing = core.with_latencies();
+    let mut taken = Taken::default();
+    let value = node.value.as_ref().and_then(|value| Value::of(value, &timing, facts).ok());
+    value.inspect(|value| value.take(&mut taken)).is_some()
+        && !taken.latencies.is_empty()
+        && taken.nodes.is_empty()
+}
+
 /// What a node takes. What is wrong: why it cannot be counted.
 fn need<'t>(
     node: &'t DeepNode,
@@ -414,7 +440,12 @@ impl<'t> DeepCore<'t> {
         own: &Model,
         counters: &'static Counters,
     ) -> DeepCore<'t> {
-        DeepCore { text, events, own: counters, width: own.slots_per_cycle }
+        DeepCore { text, events, own: counters, width: own.slots_per_cycle, times: false }
+    }
+
+    /// The same, where retire latencies are told.
+    pub fn with_latencies(&self) -> DeepCore<'t> {
+        DeepCore { times: true, ..*self }
     }
 
     /// A group of one node, which is put with those that have been: of whatever level.
@@ -441,11 +472,13 @@ impl<'t> DeepCore<'t> {
         }
     }
 
-    /// A companion figure, whose events are counted together if they fit into a group, and else in several.
+    /// A companion figure, whose events are counted together if they fit into a group, and else in several. Those whose retire latency it
+    /// takes are sampled beside level 1, as many at a time as could be counted there.
     fn draft_companion(
         &self,
         companion: &DeepCompanion,
         drafts: &mut Vec<Draft>,
+        timed: &mut Vec<Draft>,
         facts: &DeepFacts,
     ) -> CompanionMetric {
         let mut taken = Taken::default();
@@ -459,19 +492,27 @@ impl<'t> DeepCore<'t> {
             taken: Taken { events: BTreeSet::from([*event]), ..Taken::default() },
             ..Draft::default()
         };
-        let together = Draft { taken: taken.clone(), ..Draft::default() };
+        let of_events = Taken { events: taken.events.clone(), ..Taken::default() };
+        let together = Draft { taken: of_events, ..Draft::default() };
         let parts: Vec<Draft> = match self.fits(&together, facts) {
+            true if taken.events.is_empty() => Vec::new(),
             true => vec![together],
             false => taken.events.iter().map(alone).collect(),
         };
-        let value = value.and_then(|value| match parts.iter().find(|part| !self.fits(part, facts)) {
+        let sampled: Vec<Draft> = taken.latencies.iter().map(alone).collect();
+        let mut all = parts.iter().chain(&sampled);
+        let value = value.and_then(|value| match all.find(|part| !self.fits(part, facts)) {
             Some(part) => Err(too_much(self, &part.taken, facts)),
             None => Ok(value),
         });
         if value.is_ok() {
             parts.into_iter().for_each(|part| put(self, drafts, 0, part, facts));
+            sampled.into_iter().for_each(|part| put(self, timed, 0, part, facts));
         }
-        CompanionMetric::new(companion, value, taken.events)
+        let latencies =
+            taken.latencies.iter().flat_map(|event| [CountOf::Latencies(*event), CountOf::Timed(*event)]);
+        let counts = taken.events.iter().map(|event| CountOf::Event(*event)).chain(latencies);
+        CompanionMetric::new(companion, value, counts.map(|of| (of, self.events[event_of_count(of)].name)))
     }
 
     /// With the places of its events: in the first of these groups that has all, or else each in the first that has it.
@@ -480,14 +521,26 @@ impl<'t> DeepCore<'t> {
             group.counters.events.iter().position(|counted| is_same(counted, &self.events[event]))
         };
         let first_with = |events: &[usize]| {
-            let has_all = |group: &PlannedGroup| events.iter().all(|event| counter(group, *event).is_some());
+            let has_all = |group: &PlannedGroup| {
+                group.timed.is_empty() && events.iter().all(|event| counter(group, *event).is_some())
+            };
             groups.iter().position(has_all)
+        };
+        let sampled = |event: usize| {
+            let mut places = groups.iter().enumerate().filter_map(|(group, planned)| {
+                Some((group as u32, place_of_timed(planned.timed.iter().position(|timed| *timed == event)?)))
+            });
+            places.next()
         };
         let events: Vec<usize> = companion.events().collect();
         let together = first_with(&events);
-        companion.counted_at(|event| {
-            let group = together.or_else(|| first_with(&[event]))?;
-            Some((group as u32, counter(&groups[group], event)?))
+        companion.counted_at(|of| match of {
+            CountOf::Event(event) => {
+                let group = together.or_else(|| first_with(&[event]))?;
+                Some((group as u32, counter(&groups[group], event)?))
+            }
+            CountOf::Latencies(event) => sampled(event),
+            CountOf::Timed(event) => sampled(event).map(|(group, place)| (group, place + 1)),
         })
     }
 
@@ -559,7 +612,7 @@ impl<'t> DeepCore<'t> {
             no_deeper: NoDeeper::default(),
             ..*self.own
         };
-        PlannedGroup { counters: Box::leak(Box::new(counters)), told }
+        PlannedGroup { counters: Box::leak(Box::new(counters)), told, timed: Vec::new() }
     }
 
     /// The nodes above one, which this group does not tell.

@@ -3,6 +3,7 @@
 
 use super::facts::DeepFacts;
 use super::groups::DeepCore;
+use crate::cpu::deep::RETIRE_LATENCY;
 use crate::cpu::expression::{Expression, Operator};
 use crate::model::tree::Expr;
 use std::collections::BTreeSet;
@@ -17,6 +18,8 @@ pub(super) enum Value {
     Slots,
     /// An event, by its place in the text.
     Event(usize),
+    /// The mean retire latency of an event.
+    Latency(usize),
     /// A node that the core's own levels have, by its place in their tree.
     Node(usize),
     Of(Operator, Box<[Value; 2]>),
@@ -24,10 +27,22 @@ pub(super) enum Value {
     IfLess(Box<[Value; 4]>),
 }
 
+/// A count that a value takes, of an event by its place in the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum CountOf {
+    Event(usize),
+    /// The retire latencies of all that samples stand for, in cycles.
+    Latencies(usize),
+    /// How many these are.
+    Timed(usize),
+}
+
 /// What a value takes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Taken {
     pub events: BTreeSet<usize>,
+    /// Events whose retire latency is taken.
+    pub latencies: BTreeSet<usize>,
     pub nodes: BTreeSet<usize>,
 }
 
@@ -41,6 +56,7 @@ impl Value {
         match self {
             Value::Number(_) | Value::Slots => {}
             Value::Event(event) => _ = taken.events.insert(*event),
+            Value::Latency(event) => _ = taken.latencies.insert(*event),
             Value::Node(node) => _ = taken.nodes.insert(*node),
             Value::Of(_, operands) => operands.iter().for_each(|one| one.take(taken)),
             Value::IfLess(operands) => operands.iter().for_each(|one| one.take(taken)),
@@ -53,6 +69,7 @@ impl Value {
             Value::Number(number) => Expr::Number(*number),
             Value::Slots => Expr::Slots,
             Value::Event(place) => event(*place),
+            Value::Latency(_) => Expr::Number(f64::NAN), // (no group has it)
             Value::Node(place) => Expr::Node(node(*place)),
             Value::Of(operator, operands) => {
                 let own = |k: usize| operands[k].expr(event, node);
@@ -80,15 +97,19 @@ impl Value {
 }
 
 impl Value {
-    /// The value of so many slots and of these events, by their places in the text, if it takes no nodes.
-    pub fn evaluate(&self, slots: f64, event: &dyn Fn(usize) -> f64) -> f64 {
+    /// The value of so many slots and of these counts, if it takes no nodes.
+    pub fn evaluate(&self, slots: f64, count: &dyn Fn(CountOf) -> f64) -> f64 {
         match self {
             Value::Number(number) => *number,
             Value::Slots => slots,
-            Value::Event(place) => event(*place),
+            Value::Event(place) => count(CountOf::Event(*place)),
+            // (of what never happened it is nothing)
+            Value::Latency(place) => {
+                count(CountOf::Latencies(*place)) / count(CountOf::Timed(*place)).max(1.0)
+            }
             Value::Node(_) => f64::NAN,
             Value::Of(operator, operands) => {
-                let [a, b] = [0, 1].map(|k| operands[k].evaluate(slots, event));
+                let [a, b] = [0, 1].map(|k| operands[k].evaluate(slots, count));
                 match operator {
                     Operator::Plus => a + b,
                     Operator::Minus => a - b,
@@ -101,7 +122,7 @@ impl Value {
                 }
             }
             Value::IfLess(operands) => {
-                let [a, b, then, otherwise] = [0, 1, 2, 3].map(|k| operands[k].evaluate(slots, event));
+                let [a, b, then, otherwise] = [0, 1, 2, 3].map(|k| operands[k].evaluate(slots, count));
                 if a < b { then } else { otherwise }
             }
         }
@@ -160,7 +181,12 @@ fn named(name: &str, core: &DeepCore, facts: &DeepFacts, steps: u32) -> Result<V
     if let Some(value) = core.text.figure(name).or(node) {
         return resolve(value, core, facts, steps);
     }
-    Err(match name.strip_suffix(":RETIRE_LATENCY") {
+    let timed = name.strip_suffix(RETIRE_LATENCY);
+    let of_text = |name: &str| core.text.events.iter().position(|event| event.name == name);
+    if let Some(place) = timed.filter(|_| core.times).and_then(of_text) {
+        return Ok(Value::Latency(place));
+    }
+    Err(match timed {
         Some(event) => format!("the retire latency of {event} is not measured"),
         None if core.text.node_of(name).is_some() => {
             format!("{} is in PERF_METRICS alone", name.replace('_', " "))

@@ -1,9 +1,9 @@
 //! Trees of deeper levels: each node of each group has the value that its published formula has of the same counts.
 
 use super::*;
-use crate::cpu::deep::{DeepNode, DeepText};
+use crate::cpu::deep::{DeepNode, DeepText, RETIRE_LATENCY};
 use crate::cpu::expression::{Expression, Operator};
-use crate::model::deep::{DeepFacts, planned, planned_companions, planned_nodes};
+use crate::model::deep::{DeepFacts, PlannedFigures, planned, planned_companions, planned_nodes};
 use crate::model::{MOST_INPUTS, MOST_NODES};
 use crate::sys::random::Random;
 
@@ -29,6 +29,9 @@ impl Worth<'_> {
             "tsc_ghz" => return self.facts.tsc_ghz.unwrap(),
             "TOPDOWN.SLOTS:PERF_METRICS" => return self.slots,
             _ => {}
+        }
+        if let Some(event) = name.strip_suffix(RETIRE_LATENCY) {
+            return latency_of(event);
         }
         if let Some(event) = self.text.event(name) {
             return (self.event)(event.config, event.config1);
@@ -61,6 +64,14 @@ impl Worth<'_> {
             }
         }
     }
+}
+
+/// Counts of a group, behind which are those of samples.
+const COUNTED: usize = 16;
+
+/// Some mean retire latency.
+fn latency_of(event: &str) -> f64 {
+    event.bytes().map(u64::from).sum::<u64>() as f64 / 256.0
 }
 
 /// Texts of cores whose cycles have so many slots.
@@ -241,8 +252,10 @@ fn each_companion_figure_is_what_its_published_formula_says_or_has_a_reason() {
         for facts in
             [FACTS, DeepFacts { smt: true, tsc_ghz: Some(3.1), ..FACTS }, DeepFacts { counters: 4, ..FACTS }]
         {
-            let (text, groups, companions) = planned_companions(name, &facts);
-            assert!(companions.len() == text.companions.len() && companions.len() > 40, "{name}");
+            let PlannedFigures { text, groups, figures } = planned_companions(name, &facts);
+            let timed = text.timed_events().count();
+            assert!(figures.len() >= text.companions.len() + timed && text.companions.len() > 40, "{name}");
+            assert_eq!(timed > 10, ["gnr", "mtl-p", "lnl-p", "arl-p"].contains(&name), "{name} {timed}");
             let mut counts = std::collections::BTreeMap::new();
             for event in &text.events {
                 counts
@@ -256,15 +269,22 @@ fn each_companion_figure_is_what_its_published_formula_says_or_has_a_reason() {
                 _ => counts[&(config, config1)],
             };
             let worth = Worth { text: &text, facts: &facts, slots, event: &event, own: &|_| None };
-            for (companion, of_text) in companions.iter().zip(&text.companions) {
+            for (of_text, companion) in &figures {
                 let places: Vec<(u32, usize)> = companion.places().collect();
                 if !companion.untold.is_empty() {
                     assert!(facts.counters == 4 || facts.tsc_ghz.is_none(), "{name} {companion:?}");
                     continue;
                 }
                 let counted = places.iter().map(|(group, counter)| {
-                    let event = groups[*group as usize].events[*counter];
-                    counts[&(event.config, event.config1)]
+                    let (counters, timed) = &groups[*group as usize];
+                    let Some(behind) = counter.checked_sub(COUNTED) else {
+                        let event = counters.events[*counter];
+                        return counts[&(event.config, event.config1)];
+                    };
+                    // (samples stand for a part of the events)
+                    let events = 1000.0 * (1 + behind) as f64;
+                    let latency = latency_of(&text.events[timed[behind / 2]].name);
+                    if behind % 2 == 0 { latency * (events + 1000.0) } else { events }
                 });
                 let value = companion.value(slots, &counted.collect::<Vec<_>>());
                 let expected = worth.of(&of_text.value);

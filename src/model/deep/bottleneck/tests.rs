@@ -148,6 +148,7 @@ fn what_was_not_measured_has_no_more_than_what_is_above_it_unless_it_is_an_estim
             is_alone: false,
             samples: Vec::new(),
             untold: String::new(),
+            takes_latencies: false,
             is_part: false,
             is_of_slots: true,
             is_estimated,

@@ -1,0 +1,58 @@
+//! Retire latencies of events, sampled beside the groups that take turns (docs/metrics.md, Retire latency).
+#![forbid(unsafe_code)]
+
+use super::cpus::{cpus_of, online};
+use super::group::GroupTarget;
+use std::collections::BTreeSet;
+use std::{fs, io};
+use topdown::{Error, TimedEvent};
+use topdown_record::{TimedSamplers, TimedStart, TimedTarget};
+
+/// The PMUs whose cores have them.
+const PMUS: [&str; 2] = ["cpu_core", "cpu"];
+
+/// Threads and CPUs on which events are to be opened: each CPU of the PMU has a ring for those of a command, or of threads.
+pub fn places<'g>(command: &[i32], groups: impl Iterator<Item = &'g GroupTarget>) -> Vec<(i32, i32)> {
+    let all = online();
+    let cpus = PMUS.iter().find_map(|pmu| cpus_of(pmu)).map_or(all.clone(), |own| &own & &all);
+    let on_each = |id: i32| cpus.iter().map(move |cpu| (id, *cpu as i32));
+    let places = groups.flat_map(|group| match group {
+        GroupTarget::Cpu(cpu) => vec![(-1, *cpu as i32)],
+        GroupTarget::Thread(id) => on_each(*id).collect(),
+        GroupTarget::Command | GroupTarget::CommandOn(_) => Vec::new(),
+    });
+    places.chain(command.iter().flat_map(|pid| on_each(*pid))).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// Opens them.
+///
+/// # Errors
+/// They cannot be sampled here.
+pub fn open(
+    events: &[TimedEvent],
+    places: Vec<(i32, i32)>,
+    kernel: bool,
+    start: TimedStart,
+) -> Result<TimedSamplers, Error> {
+    let pmu = PMUS.iter().find_map(|pmu| {
+        fs::read_to_string(format!("/sys/bus/event_source/devices/{pmu}/type")).ok()?.trim().parse().ok()
+    });
+    let inherit = places.iter().any(|(id, _)| *id >= 0);
+    let target = TimedTarget { places, inherit, kernel, pmu: pmu.unwrap_or_default() };
+    TimedSamplers::open(events, &target, start).map_err(refused)
+}
+
+fn refused(error: io::Error) -> Error {
+    let errno = error.raw_os_error().unwrap_or(libc::EIO);
+    let what = Error::new(-errno, format!("retire latencies cannot be sampled: perf_event_open(2): {error}"));
+    match errno {
+        libc::EINVAL | libc::EOPNOTSUPP | libc::ENOENT => what
+            .why("this PMU takes no precise samples (PEBS), as in most virtual machines")
+            .remedy("leave out --record-tpebs"),
+        libc::EPERM | libc::ENOMEM => what
+            .why("no more memory may be locked for samples")
+            .remedy("raise kernel.perf_event_mlock_kb, or name fewer events (--metrics EVENT:R)"),
+        libc::EMFILE => what.why("each event takes a descriptor for each CPU").remedy("raise ulimit -n"),
+        _ => what,
+    }
+}

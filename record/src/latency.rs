@@ -1,0 +1,219 @@
+//! Retire latencies of events: how many cycles the CPU waited for an instruction to retire after the one before, as precise samples (PEBS) of
+//! the event tell. Each event samples by itself, on each CPU, with a period that follows how often it happens. The kernel gathers such
+//! samples and hands them over when the event is stopped, so that they cost little while they are taken.
+#![forbid(unsafe_code)]
+
+use crate::event::TaskEvent;
+use perf_event_open_sys::bindings::{
+    PERF_RECORD_LOST, PERF_RECORD_LOST_SAMPLES, PERF_RECORD_SAMPLE, PERF_RECORD_THROTTLE, PERF_SAMPLE_PERIOD,
+    PERF_SAMPLE_WEIGHT_STRUCT, perf_event_attr,
+};
+use std::io;
+use topdown::TimedEvent;
+use topdown_seam::group_read;
+use topdown_seam::ring::RecordRing;
+
+/// Some 600 samples: memory that may be locked is for all events, and CPUs have it each.
+const RING_PAGES: usize = 4;
+/// Samples of an event that are wanted in a turn, on all CPUs together.
+const WANTED: f64 = 200.0;
+/// Periods: none is shorter, as a sample takes some thousand instructions, or longer.
+const SHORTEST: u64 = 2_003;
+const LONGEST: u64 = 2_000_003;
+/// The first one, as a part of the published one.
+const OF_PUBLISHED: u64 = 10;
+/// By no more does a period change at a time.
+const MOST_CHANGE: f64 = 8.0;
+/// The field has this where the latency was that or more.
+const SATURATED: u64 = 0xffff;
+/// The sampled instruction is the one that overflowed; or no more than that a register shows which it was.
+const PRECISION: [u64; 2] = [2, 1];
+
+/// What samples of an event told.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TimedSamples {
+    /// Samples.
+    pub samples: u64,
+    /// Of these the latency was more than the field holds.
+    pub saturated: u64,
+    /// Events for which they stand.
+    pub events: f64,
+    /// The latencies of these, in cycles.
+    pub latencies: f64,
+    /// Samples that found no room, and times that the kernel throttled the event.
+    pub lost: u64,
+}
+
+impl TimedSamples {
+    /// Adds others.
+    pub fn add(&mut self, more: &TimedSamples) {
+        self.samples += more.samples;
+        self.saturated += more.saturated;
+        self.events += more.events;
+        self.latencies += more.latencies;
+        self.lost += more.lost;
+    }
+
+    /// Adds a record: the header, of a sample its period, and the weight, whose upper 16 bits are the latency.
+    fn take(&mut self, record: &[u64]) {
+        match (record[0] as u32, record) {
+            (PERF_RECORD_SAMPLE, [_, period, weight, ..]) => {
+                let latency = weight >> 48;
+                self.samples += 1;
+                self.saturated += u64::from(latency == SATURATED);
+                self.events += *period as f64;
+                self.latencies += *period as f64 * latency as f64;
+            }
+            (PERF_RECORD_LOST | PERF_RECORD_LOST_SAMPLES, [_, .., lost]) => self.lost += (*lost).max(1),
+            (PERF_RECORD_THROTTLE, _) => self.lost += 1,
+            _ => {}
+        }
+    }
+}
+
+/// Which threads and CPUs events are opened on.
+#[derive(Clone, Debug)]
+pub struct TimedTarget {
+    /// Thread (-1: any) and CPU (-1: any), as perf_event_open(2) has them.
+    pub places: Vec<(i32, i32)>,
+    /// With what the threads start.
+    pub inherit: bool,
+    /// The kernel's instructions, too.
+    pub kernel: bool,
+    /// `perf_event_attr.type` of the PMU.
+    pub pmu: u32,
+}
+
+/// From when on events sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimedStart {
+    /// From now on.
+    Now,
+    /// From when the thread executes a program.
+    OnExec,
+    /// From `switch` on.
+    Switched,
+}
+
+/// An event on each of the places.
+#[derive(Debug)]
+struct TimedSampler {
+    period: u64,
+    rings: Vec<(TaskEvent, RecordRing)>,
+}
+
+/// Events that sample at the same time.
+#[derive(Debug)]
+pub struct TimedSamplers(Vec<TimedSampler>);
+
+impl TimedSamplers {
+    /// Opens these.
+    ///
+    /// # Errors
+    /// The kernel's: EINVAL or EOPNOTSUPP where the PMU takes no precise samples; EPERM where no more memory may be locked.
+    pub fn open(events: &[TimedEvent], target: &TimedTarget, start: TimedStart) -> io::Result<TimedSamplers> {
+        let of_event = |event: &TimedEvent| {
+            let period = (event.period / OF_PUBLISHED).clamp(SHORTEST, LONGEST);
+            let rings = target
+                .places
+                .iter()
+                .filter_map(|place| opened(event, period, *place, target, start).transpose());
+            Ok(TimedSampler { period, rings: rings.collect::<io::Result<_>>()? })
+        };
+        events.iter().map(of_event).collect::<io::Result<_>>().map(TimedSamplers)
+    }
+
+    /// Whether they sample from now on.
+    pub fn switch(&self, on: bool) {
+        for (event, _) in self.0.iter().flat_map(|sampler| &sampler.rings) {
+            // (what has ended has nothing to stop)
+            let _ = if on { event.enable() } else { event.disable() };
+        }
+    }
+
+    /// What the samples since the last time told of each event; it takes another period, if there were too many or too few.
+    pub fn take(&mut self) -> Vec<TimedSamples> {
+        self.0.iter_mut().map(TimedSampler::take).collect()
+    }
+}
+
+impl TimedSampler {
+    fn take(&mut self) -> TimedSamples {
+        let (mut told, mut record) = (TimedSamples::default(), Vec::new());
+        for (event, ring) in &mut self.rings {
+            // (whoever reads an event has the kernel hand over what it has gathered, if it still samples)
+            let _ = event.times();
+            while let Some(record) = ring.next(&mut record) {
+                told.take(record);
+            }
+        }
+        let change = ((told.samples + told.lost) as f64 / WANTED).clamp(1.0 / MOST_CHANGE, MOST_CHANGE);
+        let period = ((self.period as f64 * change) as u64).clamp(SHORTEST, LONGEST) | 1;
+        if !(0.5..=2.0).contains(&change) && period != self.period {
+            self.period = period;
+            // (of what was inherited before they go on as they were: each sample says which period it had)
+            self.rings.iter().for_each(|(event, _)| _ = event.set_period(period));
+        }
+        told
+    }
+}
+
+/// An event with its ring; None: the thread has ended.
+fn opened(
+    event: &TimedEvent,
+    period: u64,
+    (tid, cpu): (i32, i32),
+    target: &TimedTarget,
+    start: TimedStart,
+) -> io::Result<Option<(TaskEvent, RecordRing)>> {
+    let mut attr = perf_event_attr { type_: target.pmu, config: event.config, ..Default::default() };
+    attr.__bindgen_anon_3.config1 = event.config1;
+    attr.__bindgen_anon_1.sample_period = period;
+    attr.sample_type = u64::from(PERF_SAMPLE_PERIOD | PERF_SAMPLE_WEIGHT_STRUCT);
+    attr.read_format = group_read::TIMES;
+    attr.set_exclude_kernel((!target.kernel).into());
+    attr.set_exclude_hv(1);
+    attr.set_exclude_guest(1);
+    attr.set_inherit(target.inherit.into());
+    attr.set_disabled((start != TimedStart::Now).into());
+    attr.set_enable_on_exec((start == TimedStart::OnExec).into());
+    let mut refused = io::Error::from_raw_os_error(libc::EINVAL);
+    for precise in PRECISION {
+        attr.set_precise_ip(precise);
+        match TaskEvent::open(attr, tid, cpu, None) {
+            Ok(event) => {
+                let ring = RecordRing::map(&event, RING_PAGES)?;
+                return Ok(Some((event, ring)));
+            }
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(None),
+            Err(error) => refused = error,
+        }
+    }
+    Err(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn header(kind: u32, words: u64) -> u64 {
+        ((words * 8) << 48) | kind as u64
+    }
+
+    #[test]
+    fn a_sample_stands_for_its_period_and_what_is_saturated_is_counted_apart() {
+        let mut told = TimedSamples::default();
+        told.take(&[header(PERF_RECORD_SAMPLE, 3), 1000, (57 << 48) | (3 << 32) | 7]);
+        told.take(&[header(PERF_RECORD_SAMPLE, 3), 3000, 61 << 48]);
+        assert_eq!((told.samples, told.saturated, told.events), (2, 0, 4000.0));
+        assert_eq!(told.latencies / told.events, 60.0);
+        told.take(&[header(PERF_RECORD_SAMPLE, 3), 1000, SATURATED << 48]);
+        assert_eq!((told.samples, told.saturated, told.events), (3, 1, 5000.0));
+        told.take(&[header(PERF_RECORD_LOST, 3), 9, 4]);
+        told.take(&[header(PERF_RECORD_LOST_SAMPLES, 2), 2]);
+        told.take(&[header(PERF_RECORD_THROTTLE, 4), 1, 2, 3]);
+        let mut all = told;
+        all.add(&told);
+        assert_eq!((told.lost, told.samples, all.lost, all.events), (7, 3, 14, 10000.0));
+    }
+}
