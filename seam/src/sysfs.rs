@@ -1,4 +1,7 @@
 //! What the kernel says of PMUs and CPUs.
+use crate::Kernel;
+use crate::format::TermFormat;
+use crate::numbers::whole;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -6,6 +9,35 @@ use std::path::{Path, PathBuf};
 
 /// Where the kernel shows its PMUs.
 pub const DEVICES: &str = "/sys/bus/event_source/devices";
+
+/// Names of the PMUs of CPUs, or of their P-cores: x86's, and arm64's as the kernel's driver gives them, by ACPI the first.
+const PMUS: [&str; 14] = [
+    "cpu",
+    "cpu_core",
+    "armv8_pmuv3_0",
+    "armv8_pmuv3",
+    "armv8_neoverse_n1",
+    "armv8_neoverse_v1",
+    "armv8_neoverse_v2",
+    "armv8_neoverse_v3",
+    "armv8_neoverse_v3ae",
+    "armv9_neoverse_n2",
+    "armv8_neoverse_n2",
+    "armv8_neoverse_n3",
+    "armv9_neoverse_n3",
+    "armv8_nvidia_olympus",
+];
+
+/// Name of the PMU of the CPU, or of its P-cores, whatever it counts.
+pub fn device(kernel: &impl Kernel) -> Option<&'static str> {
+    PMUS.into_iter().find(|name| kernel.exists(&format!("{DEVICES}/{name}")))
+}
+
+/// `event=0x003d` to a config, as the PMUs of arm64 have it.
+#[must_use]
+pub fn config_of_arm64(text: &str) -> Option<u64> {
+    TermFormat::parse("config:0-15")?.place(whole(first_line(text).strip_prefix("event=")?)?)
+}
 
 /// Where it says so.
 #[derive(Debug, Clone)]

@@ -15,6 +15,10 @@ const MOST_COMPANIONS: usize = 400;
 const MOST_BOTTLENECKS: usize = 20;
 /// General-purpose counters of any core.
 const MOST_COUNTERS: u32 = 32;
+/// The family of CPUs that MIDR_EL1 identifies.
+const ARM64: u32 = 0;
+/// The largest part number there is.
+const LAST_PART: u32 = 0xfff;
 
 /// Behind the name of an event: its mean retire latency.
 pub const RETIRE_LATENCY: &str = ":RETIRE_LATENCY";
@@ -24,11 +28,11 @@ pub const RETIRE_LATENCY: &str = ":RETIRE_LATENCY";
 pub struct DeepText {
     /// Which version of TMA it is of, and of which day the table is.
     pub version: String,
-    /// Vendor string of CPUID, family and models of the CPUs.
+    /// Vendor string of CPUID, family and models of the CPUs; of arm64 the implementer, 0 and parts.
     pub vendor: String,
     pub family: u32,
     pub models: Vec<u32>,
-    /// The first stepping that is one of these CPUs'.
+    /// The first stepping that is one of these CPUs'; of arm64 the variant in the upper four bits of eight.
     pub from: u32,
     pub events: Vec<DeepEvent>,
     /// Values that several nodes take.
@@ -138,9 +142,10 @@ impl DeepText {
         }
         let has_neither = all.nodes.is_empty() && all.companions.is_empty();
         match all.models.is_empty() || all.version.is_empty() || has_neither {
-            true => {
-                Err(Fault { line: 0, what: "there is no line 'cpu', 'tma', or 'node' or 'metric'".into() })
-            }
+            true => Err(Fault {
+                line: 0,
+                what: "there is no line 'cpu' or 'midr', 'tma', or 'node' or 'metric'".into(),
+            }),
             false => Ok(all),
         }
     }
@@ -151,9 +156,14 @@ impl DeepText {
             ("tma", [_, ..]) => self.version = words.join(" "),
             ("cpu", [vendor, family, models @ .., "from", stepping]) => {
                 self.from = small(stepping)?;
-                self.cpus(vendor, family, models)?;
+                self.cpus(vendor, small(family)?, models)?;
             }
-            ("cpu", [vendor, family, models @ ..]) => self.cpus(vendor, family, models)?,
+            ("cpu", [vendor, family, models @ ..]) => self.cpus(vendor, small(family)?, models)?,
+            ("midr", [implementer, parts @ .., "from", revision]) => {
+                self.from = small(revision)?;
+                self.cpus(implementer, ARM64, parts)?;
+            }
+            ("midr", [implementer, parts @ ..]) => self.cpus(implementer, ARM64, parts)?,
             ("event", [name, config, properties @ ..]) => {
                 let event = event(name, config, properties)?;
                 if self.event(name).is_some() || self.events.len() == MOST_EVENTS {
@@ -187,10 +197,17 @@ impl DeepText {
         Ok(())
     }
 
-    fn cpus(&mut self, vendor: &str, family: &str, models: &[&str]) -> Result<(), String> {
-        (self.vendor, self.family) = (vendor.into(), small(family)?);
+    fn cpus(&mut self, vendor: &str, family: u32, models: &[&str]) -> Result<(), String> {
+        if !self.models.is_empty() {
+            return Err("the text has a line 'cpu' or 'midr' already".into());
+        }
+        (self.vendor, self.family) = (vendor.into(), family);
         self.models = models.iter().map(|model| small(model)).collect::<Result<_, _>>()?;
-        Ok(())
+        match self.models.iter().find(|part| self.family == ARM64 && **part > LAST_PART) {
+            Some(part) => Err(format!("{part:#x} is no part number")),
+            None if self.models.is_empty() => Err(format!("no model of {vendor} is named")),
+            None => Ok(()),
+        }
     }
 
     /// An expression of events, figures and nodes above. (What is none of these cannot be counted by the core.)

@@ -33,7 +33,7 @@ fn deep_texts() -> Vec<DeepText> {
 #[test]
 fn names_of_deeper_trees_are_there_and_thresholds_nest() {
     let texts = deep_texts();
-    assert_eq!(texts.len(), 14);
+    assert_eq!(texts.len(), 20);
     for text in &texts {
         let of_nodes = text.nodes.iter().filter_map(|node| node.value.as_ref());
         let of_figures = text.figures.iter().map(|(_, value)| value);
@@ -62,6 +62,13 @@ fn names_of_deeper_trees_are_there_and_thresholds_nest() {
         let has = |text: &&DeepText| text.is_of("GenuineIntel", 6, model, stepping);
         texts.iter().filter(has).map(|text| text.from).collect::<Vec<_>>()
     };
+    for parts in ["0xd49 0xd4f", "0xd49 0xd4f from 0x03"] {
+        let text = DeepText::read(&format!("tma 1\nmidr Arm {parts}\nmetric m = 1, in x, of g\n")).unwrap();
+        let of = |vendor, part, revision| text.is_of(vendor, 0, part, revision);
+        assert!(of("Arm", 0xd49, 0x03) && of("Arm", 0xd4f, 0x10) && !of("Arm", 0xd40, 0x10));
+        assert!(!of("Ampere", 0xd49, 0x10) && !text.is_of("Arm", 6, 0xd49, 0x10));
+        assert_eq!(of("Arm", 0xd49, 0x02), !parts.contains("from"));
+    }
     // (a later stepping of a model may have a tree of its own)
     assert_eq!((of(0x8f, 8).len(), of(0x55, 4), of(0x55, 7).len(), of(0x1, 0).len()), (1, vec![0], 2, 0));
 }
@@ -91,7 +98,8 @@ fn a_fault_of_a_deeper_tree_has_its_line() {
         ("node top > b = A, of slots, above 120", "'120' is no percentage"),
         ("node top > b = A +, of slots", "ends too early"),
         ("node top > b = A if B, of slots", "ends too early"),
-        ("cpu GenuineIntel 6 x", "'x' is no number"),
+        ("cpu GenuineIntel 6 0x55", "has a line 'cpu' or 'midr' already"),
+        ("midr Arm 0xd40", "has a line 'cpu' or 'midr' already"),
         ("metric m", "has no '='"),
         ("metric m = A / f, of g", "has no ', in ...'"),
         ("metric m = A / f, in cycles", "has no ', of ...'"),
@@ -102,6 +110,21 @@ fn a_fault_of_a_deeper_tree_has_its_line() {
         assert!(fault.what.contains(what) && fault.line == 7, "{line}: {fault:?}");
     }
     assert_eq!(DeepText::read("tma 1\n").unwrap_err().line, 0);
+    for (line, what) in [
+        ("cpu GenuineIntel 6 x", "'x' is no number"),
+        ("cpu GenuineIntel six 0x8f", "'six' is no number"),
+        ("cpu GenuineIntel 6", "no model of GenuineIntel is named"),
+        ("midr Arm", "no model of Arm is named"),
+        ("midr Arm from 0x03", "no model of Arm is named"),
+        ("midr Arm 0xd49 from", "'from' is no number"),
+        ("midr Arm 0xd49 from r0p3", "'r0p3' is no number"),
+        ("midr Arm N2", "'N2' is no number"),
+        ("midr Arm 0x410fd490", "0x410fd490 is no part number"),
+        ("midr", "has nothing behind it"),
+    ] {
+        let fault = DeepText::read(&format!("tma 1\n{line}\nmetric m = 1, in x, of g\n")).unwrap_err();
+        assert!(fault.what.contains(what) && fault.line == 2, "{line}: {fault:?}");
+    }
     let with = DeepText::read(&format!("{GOOD}metric m = A / f, in GB/s, of ours Theirs\n")).unwrap();
     let metric = &with.companions[0];
     assert_eq!(

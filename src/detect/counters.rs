@@ -2,8 +2,8 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    ANOTHER_CPU, DEVICES, MOUNT_SYS, Pmu, SEND, config, config_of_arm64, driver, has_none, hidden_events,
-    kind_and_cpus, no_topdown_counters, none, shows_cycles, text,
+    ANOTHER_CPU, DEVICES, MOUNT_SYS, Pmu, SEND, config, driver, has_none, hidden_events, kind_and_cpus,
+    no_topdown_counters, none, shows_cycles, text,
 };
 use crate::error::{Error, Result, TD_ENOTCOUNTING};
 use crate::model::Variant;
@@ -14,7 +14,7 @@ use crate::plan::{self, Plan};
 use crate::sys::Kernel;
 use crate::sys::cpu::{ARM64, Identity};
 use crate::sys::numbers::whole;
-use crate::sys::sysfs::first_line;
+use crate::sys::sysfs::{config_of_arm64, first_line};
 
 /// Finds the general-purpose counters of the CPU, or of its P-cores, with what is to be counted in them down to a level (0: the deepest),
 /// or says why there are none. None of it needs PERF_METRICS, so virtual machines have it, too.

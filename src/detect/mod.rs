@@ -11,10 +11,9 @@ use crate::model::perf_metrics::{METRICS, SLOTS, metrics_of};
 use crate::model::{self, Counting, Event, Model};
 use crate::sys::Kernel;
 use crate::sys::cpu::Identity;
-use crate::sys::format::TermFormat;
 use crate::sys::numbers::{contains, whole};
-pub(crate) use crate::sys::sysfs::DEVICES;
 use crate::sys::sysfs::first_line;
+pub(crate) use crate::sys::sysfs::{DEVICES, device};
 pub(crate) use counters::{
     counters, deep_group, nodes, row_of_deep_group, row_of_subtree, runs_one_thread, subtree, ways,
     with_smt_off,
@@ -72,29 +71,6 @@ fn no_topdown_counters(cpu: &Identity, error: Error) -> Error {
     Error::new(error.code(), format!("no topdown counters on {cpu}"))
         .why(reason.cause())
         .remedy(reason.remedy.clone())
-}
-
-/// Names of the PMUs of CPUs, or of their P-cores: x86's, and arm64's as the kernel's driver gives them, by ACPI the first.
-const PMUS: [&str; 14] = [
-    "cpu",
-    "cpu_core",
-    "armv8_pmuv3_0",
-    "armv8_pmuv3",
-    "armv8_neoverse_n1",
-    "armv8_neoverse_v1",
-    "armv8_neoverse_v2",
-    "armv8_neoverse_v3",
-    "armv8_neoverse_v3ae",
-    "armv9_neoverse_n2",
-    "armv8_neoverse_n2",
-    "armv8_neoverse_n3",
-    "armv9_neoverse_n3",
-    "armv8_nvidia_olympus",
-];
-
-/// Name of the PMU of the CPU, or of its P-cores, whatever it counts.
-pub(crate) fn device(kernel: &impl Kernel) -> Option<&'static str> {
-    PMUS.into_iter().find(|name| kernel.exists(&format!("{DEVICES}/{name}")))
 }
 
 /// As `device`, or why the kernel shows none.
@@ -219,11 +195,6 @@ fn text(kernel: &impl Kernel, pmu: &str, path: &str) -> Result<Option<String>> {
         Err(refusal) if refusal.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(refusal) => Err(blockers::unreadable(&path, &refusal)),
     }
-}
-
-/// `event=0x003d` to a config, as the PMUs of arm64 have it.
-fn config_of_arm64(text: &str) -> Option<u64> {
-    TermFormat::parse("config:0-15")?.place(whole(first_line(text).strip_prefix("event=")?)?)
 }
 
 /// `event=0x00,umask=0x4` to a config. Formats are those of every Intel core PMU; any other term is not of PERF_METRICS.

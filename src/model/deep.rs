@@ -188,12 +188,29 @@ struct CompanionPlan {
 }
 
 fn planned_companions_of(is_wanted: impl Fn(&DeepCompanion) -> bool, nodes: &[u32]) -> Option<CompanionPlan> {
-    let (place, text) = text_of(&cpu::identify())?;
-    let (own, counters) = own_of(&text)?;
-    let core = DeepCore::new(&text, events_of(place, &text), own, counters).with_latencies();
+    plan_of_cpu(&cpu::identify(), DeepFacts::of_this_machine, is_wanted, nodes)
+}
+
+/// What counts such figures, and these nodes, of a CPU, of whose core the machine is so.
+fn plan_of_cpu(
+    cpu: &Identity,
+    facts: impl FnOnce(&Model) -> DeepFacts,
+    is_wanted: impl Fn(&DeepCompanion) -> bool,
+    nodes: &[u32],
+) -> Option<CompanionPlan> {
+    let (place, text) = text_of(cpu)?;
     let wanted: Vec<(u32, DeepCompanion)> = companions_of_text(&text, is_wanted, nodes);
     let texts = wanted.iter().map(|(_, text)| text);
-    let (groups, companions) = groups::plan_companions(&core, texts, &DeepFacts::of_this_machine());
+    // (revisions that have a text in common may count level 1 each in its own way)
+    let Some((own, counters)) = by_its_counters(cpu) else {
+        let (_, own) = super::of_cpu(cpu)?;
+        let Counting::None(why) = own.counting else { return None };
+        let untold = |one| CompanionMetric::new(one, Err(why.into()), std::iter::empty());
+        let companions = texts.map(untold).collect();
+        return Some(CompanionPlan { own, groups: Vec::new(), companions, events: text.events });
+    };
+    let core = DeepCore::new(&text, events_of(place, &text), own, counters).with_latencies();
+    let (groups, companions) = groups::plan_companions(&core, texts, &facts(own));
     let with_node = |(one, (node, _)): (CompanionMetric, &(u32, DeepCompanion))| one.of_node(*node);
     let companions = companions.into_iter().zip(&wanted).map(with_node).collect();
     Some(CompanionPlan { own, groups, companions, events: text.events })
@@ -251,7 +268,12 @@ fn own_of(text: &DeepText) -> Option<(&'static Model, &'static Counters)> {
         stepping: text.from,
         ..Identity::default()
     };
-    let (_, own) = super::by_counters(&own)?;
+    by_its_counters(&own)
+}
+
+/// A CPU's core by its general-purpose counters.
+fn by_its_counters(cpu: &Identity) -> Option<(&'static Model, &'static Counters)> {
+    let (_, own) = super::by_counters(cpu)?;
     match own.counting {
         Counting::Counters(counters) => Some((own, counters)),
         _ => None,
@@ -265,7 +287,7 @@ fn load(place: usize, text: &DeepText) -> Option<&'static DeepTree> {
     }
     let (own, counters) = own_of(text)?;
     let core = DeepCore::new(text, events_of(place, text), own, counters);
-    let tree = make(TEXTS[place].0, &core, own, &DeepFacts::of_this_machine())?;
+    let tree = make(TEXTS[place].0, &core, own, &DeepFacts::of_this_machine(own))?;
     Some(TREES[place].put_first(Box::leak(Box::new(tree))))
 }
 
@@ -476,7 +498,7 @@ pub(crate) fn row_of_nodes(cpu: &Identity, wanted: &WantedNodes) -> Result<Place
     };
     let (own, counters) = own_of(&text).ok_or("its core is not counted")?;
     let core = DeepCore::new(&text, events_of(place, &text), own, counters);
-    let group = groups::plan_nodes(&core, &nodes, wanted.level, &DeepFacts::of_this_machine())?;
+    let group = groups::plan_nodes(&core, &nodes, wanted.level, &DeepFacts::of_this_machine(own))?;
     let place = put_rows(own, &[group.counters], |_| name.clone());
     let place =
         place.ok_or("this process has asked for so many other lists that there is no room for one more")?;
@@ -547,4 +569,18 @@ pub(crate) fn planned_companions(name: &str, facts: &DeepFacts) -> PlannedFigure
     let groups = groups.into_iter().map(|group| (group.counters, group.timed)).collect();
     let figures = wanted.iter().cloned().zip(companions).collect();
     PlannedFigures { groups, figures, text }
+}
+
+/// The same of a CPU without nodes, with the names of its text and its core; None: it has no such figures.
+#[cfg(test)]
+pub(crate) fn planned_companions_of_cpu(
+    cpu: &Identity,
+    facts: &DeepFacts,
+) -> Option<(&'static str, &'static str, PlannedFigures)> {
+    let CompanionPlan { own, groups, companions, .. } = plan_of_cpu(cpu, |_| facts.clone(), |_| true, &[])?;
+    let (place, text) = text_of(cpu)?;
+    let groups = groups.into_iter().map(|group| (group.counters, group.timed)).collect();
+    let wanted = companions_of_text(&text, |_| true, &[]).into_iter().map(|(_, companion)| companion);
+    let figures = wanted.zip(companions).collect();
+    Some((TEXTS[place].0, own.core, PlannedFigures { text, groups, figures }))
 }

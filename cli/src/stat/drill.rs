@@ -45,8 +45,8 @@ pub struct DeepNodes {
     /// Drill down: count levels 1 and 2, and below them the children of what is above its threshold, level by level while the program runs
     #[arg(long)]
     pub drill: bool,
-    /// Companion figures of the whole, counted in turns: ipc, clock, mpki, branches, frontend, memory, bandwidth, tlb, fp, smt, all, perf's names of
-    /// figures or of groups (`topdown list --metrics`)
+    /// Companion figures of the whole, counted in turns: ipc, clock, mpki, branches, frontend, memory, bandwidth, tlb, fp, smt, all, perf's or
+    /// Arm's names of figures or of groups (`topdown list --metrics`)
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub metrics: Vec<String>,
     /// Sample retire latencies (PEBS with timing), and tell the nodes that follow from them; alone: tell the latencies

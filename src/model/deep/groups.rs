@@ -10,10 +10,12 @@ use crate::cpu::deep::{DeepCompanion, DeepEvent, DeepNode, DeepText, DeepUnit};
 use crate::model::metrics::{self, Metric, TD_NODE_NONE, TD_UNIT_CLOCKS, TD_UNIT_OPERATIONS, TD_UNIT_SLOTS};
 use crate::model::tree::{Clocks, CorrectionInputs, Expr, Formula, Input, NodeRow, RetirementInputs, Tree};
 use crate::model::{Counters, Event, MOST_INPUTS, MOST_NODES, Model, NoDeeper};
+use crate::sys::cpu::ARM64;
 use std::collections::BTreeSet;
 
-/// Cycles in which the thread runs, and the event's own counter.
+/// Cycles in which the thread runs, and the event's own counter: Intel's, and arm64's.
 const CYCLES: u64 = 0x3c;
+const CYCLES_OF_ARM64: u64 = 0x11;
 /// Codes of events of off-core responses.
 const OFFCORE: [u64; 4] = [0x2a, 0x2b, 0xb7, 0xbb];
 /// What the simulated PMU counts in a cycle of an event that no other row has.
@@ -93,11 +95,28 @@ impl DeepCore<'_> {
         rows.iter().position(|row| row.metric.field() == name && !matches!(row.formula, Formula::NoCounter))
     }
 
+    pub fn is_arm64(&self) -> bool {
+        self.text.family == ARM64
+    }
+
+    /// Of these CPUs: `CYCLES`.
+    fn cycles(&self) -> u64 {
+        if self.is_arm64() { CYCLES_OF_ARM64 } else { CYCLES }
+    }
+
     /// Slots per cycle, if the leader counts what this event does.
     pub fn cycles_led(&self, event: usize) -> Option<f64> {
         let leader = self.own.leaders.first()?;
         let is_same = leader.by_cycle && leader.event.config == self.text.events[event].config;
         is_same.then_some(f64::from(self.width))
+    }
+
+    /// The input of level 1 that counts what the leader does, in a second counter, which these groups need for other events. (Neoverse N2 before
+    /// r0p3: cycles)
+    fn led_again(&self) -> Option<usize> {
+        let leader = self.own.leaders.first().filter(|leader| leader.by_cycle && self.is_arm64())?;
+        let events = &self.own.events[..self.own.tree.inputs_of(1)];
+        events.iter().position(|event| event.config == leader.event.config)
     }
 
     /// The nodes of the own tree that these follow from, and these, by their places.
@@ -117,8 +136,10 @@ impl DeepCore<'_> {
     fn members(&self, taken: &Taken) -> Vec<Member> {
         let Counters { tree, events, .. } = self.own;
         let own = self.own_nodes(&taken.nodes);
+        let led = self.led_again();
         let inputs: BTreeSet<usize> = (0..tree.inputs_of(1))
             .chain(own.iter().flat_map(|place| inputs_of(&tree.nodes[*place].formula)))
+            .filter(|input| Some(*input) != led)
             .collect();
         let mut members: Vec<Member> = inputs
             .into_iter()
@@ -139,8 +160,9 @@ impl DeepCore<'_> {
 
     /// General-purpose counters that these take.
     fn general(&self, members: &[Member], facts: &DeepFacts) -> Vec<u32> {
-        let has_own =
-            |member: &&Member| member.event.fixed && !(facts.watchdog && member.event.config == CYCLES);
+        let has_own = |member: &&Member| {
+            member.event.fixed && !(facts.watchdog && member.event.config == self.cycles())
+        };
         let masks = members.iter().filter(|member| !has_own(member)).map(|member| member.counters);
         let mut leaders = self.own.leaders.iter();
         let leader = if facts.shows_slots { leaders.next() } else { leaders.next_back() };
@@ -558,10 +580,22 @@ impl<'t> DeepCore<'t> {
         };
         let own_tree = self.own.tree;
         let mut rows: Vec<NodeRow> = Vec::new();
-        for place in self.own_nodes(&draft.taken.nodes) {
-            let row = own_tree.nodes[place];
-            let moved = |input: usize| place_of(&self.own.events[input]);
-            push(&mut rows, NodeRow { formula: moved_formula(&row.formula, &moved), ..row });
+        let moved = |input: usize| place_of(&self.own.events[input]);
+        let own_rows = self.own_nodes(&draft.taken.nodes).into_iter().map(|place| own_tree.nodes[place]);
+        match self.led_again() {
+            None => own_rows.for_each(|row| {
+                push(&mut rows, NodeRow { formula: moved_formula(&row.formula, &moved), ..row });
+            }),
+            Some(led) => {
+                let cycles =
+                    (led, f64::from(self.own.tree.inputs[led].each()) / f64::from(self.width.max(1)));
+                let (rests, others): (Vec<NodeRow>, Vec<NodeRow>) =
+                    own_rows.partition(|row| matches!(row.formula, Formula::Rest));
+                for row in others.into_iter().chain(rests) {
+                    let formula = Formula::Of(leaked(as_share(&row.formula, cycles, &moved, &rows)));
+                    push(&mut rows, NodeRow { formula, ..row });
+                }
+            }
         }
         let event = |event: usize| {
             let place = place_of(&self.events[event]);
@@ -582,7 +616,7 @@ impl<'t> DeepCore<'t> {
             push(&mut rows, row_of(need.node, need.metric, formula));
         }
         let has_clocks = rows.iter().any(|row| row.unit == TD_UNIT_CLOCKS);
-        let cycles = members.iter().position(|member| member.event.config == CYCLES);
+        let cycles = members.iter().position(|member| member.event.config == self.cycles());
         let clocks = match cycles {
             Some(place) => Clocks::Input(place),
             None => Clocks::Slots(self.width.max(1)),
@@ -592,7 +626,7 @@ impl<'t> DeepCore<'t> {
             place.and_then(|place| own_tree.per_cycle.get(place)).copied()
         };
         let rates = members.iter().map(|member| match member.event.config {
-            CYCLES => 1.0,
+            config if config == self.cycles() => 1.0,
             _ => own_rate(&member.event).unwrap_or(SIMULATED),
         });
         let told: Vec<Metric> = nodes.iter().map(|need| need.metric).collect();
@@ -672,6 +706,44 @@ fn moved_formula(formula: &Formula, moved: &dyn Fn(usize) -> usize) -> Formula {
         Formula::Rest => Formula::Rest,
         Formula::NoCounter => Formula::NoCounter,
         Formula::Of(expr) => Formula::Of(Box::leak(Box::new(moved_expr(expr, moved)))),
+    }
+}
+
+fn leaked(expr: Expr) -> &'static Expr {
+    Box::leak(Box::new(expr))
+}
+
+/// A formula of a root of the own tree, as a share, with its inputs where they are now, but for one of which there are so many in each slot.
+/// `above`: the roots that have been, all others of what is the rest.
+fn as_share(
+    formula: &Formula,
+    (input, in_a_slot): (usize, f64),
+    moved: &dyn Fn(usize) -> usize,
+    above: &[NodeRow],
+) -> Expr {
+    let of = |place: usize| match place == input {
+        true => Expr::Product(leaked(Expr::Slots), leaked(Expr::Number(in_a_slot))),
+        false => Expr::Input(moved(place)),
+    };
+    // (each slot that there is less of one thing is one more of another)
+    let balance = |first: Expr, more: &[usize], less: &[usize]| {
+        let all = more.iter().fold(first, |all, place| Expr::Sum(leaked(all), leaked(of(*place))));
+        less.iter().fold(all, |all, place| Expr::Difference(leaked(all), leaked(of(*place))))
+    };
+    let share = |slots: Expr| Expr::Quotient(leaked(slots), leaked(Expr::Slots));
+    match formula {
+        Formula::Slots(place) => share(of(*place)),
+        Formula::Corrected(all) => share(balance(of(all.slots), all.more, all.less)),
+        Formula::Balance(more, less) => share(balance(Expr::Number(0.0), more, less)),
+        Formula::Retired(all) => {
+            let left = balance(Expr::Slots, all.not_stalls, all.stalls);
+            let part = Expr::Part(leaked(of(all.retired)), leaked(of(all.dispatched)));
+            Expr::Product(leaked(share(left)), leaked(part))
+        }
+        Formula::Rest | Formula::NoCounter => above.iter().fold(Expr::Number(1.0), |left, row| {
+            Expr::Difference(leaked(left), leaked(Expr::Node(row.metric.id)))
+        }),
+        Formula::Of(expr) => moved_expr(expr, moved),
     }
 }
 

@@ -169,10 +169,13 @@ fn named(name: &str, core: &DeepCore, facts: &DeepFacts, steps: u32) -> Result<V
         _ => {}
     }
     if let Some(place) = core.text.events.iter().position(|event| event.name == name) {
-        return Ok(match core.cycles_led(place) {
-            Some(width) => Value::Of(Operator::By, Box::new([Value::Slots, Value::Number(width)])),
-            None => Value::Event(place),
-        });
+        return match core.cycles_led(place) {
+            Some(width) => Ok(Value::Of(Operator::By, Box::new([Value::Slots, Value::Number(width)]))),
+            None if core.is_arm64() && facts.lacks(core.text.events[place].config) => {
+                Err(format!("this CPU, or the hypervisor, says that it does not count {name}"))
+            }
+            None => Ok(Value::Event(place)),
+        };
     }
     if let Some(place) = core.own_place(name) {
         return Ok(Value::Node(place));

@@ -3,12 +3,22 @@
 use super::*;
 use crate::cpu::deep::{DeepNode, DeepText, RETIRE_LATENCY};
 use crate::cpu::expression::{Expression, Operator};
-use crate::model::deep::{DeepFacts, PlannedFigures, planned, planned_companions, planned_nodes};
+use crate::model::deep::{
+    CompanionMetric, DeepFacts, PlannedFigures, planned, planned_companions, planned_companions_of_cpu,
+    planned_nodes,
+};
 use crate::model::{MOST_INPUTS, MOST_NODES};
+use crate::sys::cpu::Identity;
 use crate::sys::random::Random;
 
-const FACTS: DeepFacts =
-    DeepFacts { counters: 8, smt: false, tsc_ghz: Some(2.5), watchdog: false, shows_slots: true };
+const FACTS: DeepFacts = DeepFacts {
+    counters: 8,
+    smt: false,
+    tsc_ghz: Some(2.5),
+    watchdog: false,
+    shows_slots: true,
+    shown: u64::MAX,
+};
 
 /// What a formula's names are worth.
 struct Worth<'a> {
@@ -252,51 +262,236 @@ fn each_companion_figure_is_what_its_published_formula_says_or_has_a_reason() {
         for facts in
             [FACTS, DeepFacts { smt: true, tsc_ghz: Some(3.1), ..FACTS }, DeepFacts { counters: 4, ..FACTS }]
         {
-            let PlannedFigures { text, groups, figures } = planned_companions(name, &facts);
-            let timed = text.timed_events().count();
-            assert!(figures.len() >= text.companions.len() + timed && text.companions.len() > 40, "{name}");
+            let planned = planned_companions(name, &facts);
+            // (where cycles lead, they are slots)
+            let cycles = ["skx", "skl", "clx", "srf"].contains(&name).then_some(0x3c);
+            let timed = planned.text.timed_events().count();
+            assert!(planned.text.companions.len() > 40, "{name}");
+            assert!(planned.figures.len() >= planned.text.companions.len() + timed, "{name}");
             assert_eq!(timed > 10, ["gnr", "mtl-p", "lnl-p", "arl-p"].contains(&name), "{name} {timed}");
-            let mut counts = std::collections::BTreeMap::new();
-            for event in &text.events {
-                counts
-                    .entry((event.config, event.config1))
-                    .or_insert_with(|| 1.0 + random.below(4_000_000) as f64);
-            }
-            let slots = 60e6;
-            let event = |config: u64, config1: u64| match config {
-                // (where cycles lead, they are slots)
-                0x3c if ["skx", "skl", "clx", "srf"].contains(&name) => slots / width,
-                _ => counts[&(config, config1)],
+            let (told, untold) = compare_companions(name, (width, cycles), &facts, &planned, &mut random);
+            assert!(untold == 0 || facts.counters == 4, "{name}: {untold}");
+            compared += told;
+        }
+    }
+    assert!(compared > 2_000, "{compared}");
+    let mut compared = 0;
+    for (midr, name, width, figures) in ARM_CPUS {
+        for counters in [20, 8, 7, 6, 5] {
+            let facts = DeepFacts { counters, tsc_ghz: None, shows_slots: false, ..FACTS };
+            let (text, _, planned) = planned_companions_of_cpu(&Identity::of_midr(midr), &facts).unwrap();
+            assert_eq!((text, planned.text.companions.len()), (name, figures), "{midr:#x}");
+            let cpu = (width, Some(0x11));
+            let (told, untold) = compare_companions(name, cpu, &facts, &planned, &mut random);
+            // (level 1 takes five)
+            let expected = if counters == 5 { (0, figures) } else { (figures, 0) };
+            assert_eq!((told, untold), expected, "{name} {counters}");
+            compared += told;
+        }
+    }
+    assert!(compared > 800, "{compared}");
+}
+
+/// How many were as their formulas say, and how many have a reason why they are not told.
+fn compare_companions(
+    name: &str,
+    (width, cycles): (f64, Option<u64>),
+    facts: &DeepFacts,
+    PlannedFigures { text, groups, figures }: &PlannedFigures,
+    random: &mut Random,
+) -> (usize, usize) {
+    let mut counts = std::collections::BTreeMap::new();
+    for event in &text.events {
+        counts.entry((event.config, event.config1)).or_insert_with(|| 1.0 + random.below(4_000_000) as f64);
+    }
+    let slots = 60e6;
+    let event = |config: u64, config1: u64| match cycles {
+        Some(cycles) if cycles == config => slots / width,
+        _ => counts[&(config, config1)],
+    };
+    let worth = Worth { text, facts, slots, event: &event, own: &|_| None };
+    let mut untold = 0;
+    for (of_text, companion) in figures {
+        if !companion.untold.is_empty() {
+            untold += 1;
+            continue;
+        }
+        let counted = companion.places().map(|(group, counter)| {
+            let (counters, timed) = &groups[group as usize];
+            let Some(behind) = counter.checked_sub(COUNTED) else {
+                let event = counters.events[counter];
+                return counts[&(event.config, event.config1)];
             };
-            let worth = Worth { text: &text, facts: &facts, slots, event: &event, own: &|_| None };
-            for (of_text, companion) in &figures {
-                let places: Vec<(u32, usize)> = companion.places().collect();
-                if !companion.untold.is_empty() {
-                    assert!(facts.counters == 4 || facts.tsc_ghz.is_none(), "{name} {companion:?}");
-                    continue;
+            // (samples stand for a part of the events)
+            let events = 1000.0 * (1 + behind / 2) as f64;
+            let latency = latency_of(&text.events[timed[behind / 2]].name);
+            if behind % 2 == 0 { latency * events } else { events }
+        });
+        let value = companion.value(slots, &counted.collect::<Vec<_>>());
+        let expected = worth.of(&of_text.value);
+        assert!((value - expected).abs() <= 1e-9 * expected.abs(), "{name} {companion:?} {value} {expected}");
+    }
+    (figures.len() - untold, untold)
+}
+
+const N2_R0P0: u32 = 0x410f_d490;
+
+/// MIDR_EL1, the text, slots in a cycle, and figures of that.
+const ARM_CPUS: [(u32, &str, f64, usize); 7] = [
+    (N2_R0P0, "arm-neoverse-n2", 5.0, 32),
+    (0x410f_d493, "arm-neoverse-n2", 5.0, 32),
+    (0x410f_d8e0, "arm-neoverse-n3", 5.0, 59),
+    (0x411f_d401, "arm-neoverse-v1", 8.0, 32),
+    (0x410f_d4f1, "arm-neoverse-v2", 8.0, 43),
+    (0x410f_d830, "arm-neoverse-v3", 10.0, 59),
+    (0x410f_d840, "arm-neoverse-v3", 10.0, 59),
+];
+
+#[test]
+fn a_text_of_arm64_is_of_its_cores_and_of_no_others() {
+    let of_midr = |midr| planned_companions_of_cpu(&Identity::of_midr(midr), &FACTS);
+    for (midr, name, ..) in ARM_CPUS {
+        let (text, core, _) = of_midr(midr).unwrap();
+        let wanted = format!("Neoverse {}", name.rsplit('-').next().unwrap().to_uppercase());
+        assert!(text == name && core.starts_with(&wanted), "{midr:#x} {text} {core}");
+        assert_eq!(core.ends_with("before r0p3"), midr == N2_R0P0, "{core}");
+        // (another implementer's, and parts beside it)
+        assert!(of_midr(midr ^ 0x0900_0000).is_none(), "{midr:#x}");
+    }
+    // Neoverse E1, V3's neighbours, hip08, AmpereOne, T410, and an x86 CPU
+    for midr in [0x410f_d4a0, 0x410f_d820, 0x410f_d850, 0x481f_d010, 0xc00f_ac30, 0x4e0f_0100, 0x0008_06f8] {
+        assert!(of_midr(midr).is_none(), "{midr:#x}");
+    }
+    // (Neoverse N1 has no level 1 beside which they could be counted: each says so)
+    let (text, core, PlannedFigures { groups, figures, .. }) = of_midr(0x413f_d0c1).unwrap();
+    let says = |(_, one): &(_, CompanionMetric)| {
+        one.untold.starts_with("its events count stalled cycles, not slots")
+    };
+    assert!(text == "arm-neoverse-n1" && core == "Neoverse N1" && groups.is_empty(), "{text} {core}");
+    assert!(figures.len() == 31 && figures.iter().all(says), "{:?}", figures[0]);
+    let spr = Identity::of("GenuineIntel", 0x0008_06f8);
+    assert_eq!(planned_companions_of_cpu(&spr, &FACTS).map(|(text, ..)| text), Some("spr"));
+}
+
+#[test]
+fn figures_of_arm64_share_the_counters_that_level_1_leaves() {
+    let of = |counters| {
+        let facts = DeepFacts { counters, tsc_ghz: None, shows_slots: false, ..FACTS };
+        planned_companions_of_cpu(&Identity::of_midr(0x410f_d4f1), &facts).unwrap().2
+    };
+    let place = |figures: &[(_, CompanionMetric)], name: &str| {
+        let (_, figure) = figures.iter().find(|(_, one)| one.name == name).unwrap();
+        figure.places().map(|(group, _)| group).collect::<Vec<u32>>()
+    };
+    let mut groups_before = usize::MAX;
+    for counters in 6..=14 {
+        let PlannedFigures { groups, figures, .. } = of(counters);
+        for (group, _) in &groups {
+            crate::model::tree::tests::check(group.tree);
+            assert!(model::general_counters(&group.leaders[0], group.events) <= counters, "{group:?}");
+            assert!(group.events.len() <= MOST_INPUTS && group.tree.depth() == 1, "{group:?}");
+        }
+        assert!(groups.len() <= groups_before, "{counters}");
+        groups_before = groups.len();
+        // cycles lead: they take no counter
+        assert_eq!(place(&figures, "ipc").len(), 1);
+        let mpki = place(&figures, "branch_mpki");
+        assert!(mpki.len() == 2 && (mpki[0] == mpki[1]) == (counters >= 7), "{counters} {mpki:?}");
+    }
+    let PlannedFigures { groups, figures, .. } = of(5);
+    let why = "with level 1 it takes 6 general-purpose counters, and 5 are here";
+    assert!(groups.is_empty() && figures.iter().all(|(_, one)| one.untold == why), "{:?}", figures[0]);
+}
+
+/// Of Neoverse N2 before r0p3, whose own row counts cycles twice, and all others: level 1 beside figures is what it is alone.
+#[test]
+fn level_1_beside_figures_of_arm64_is_that_of_the_core_alone() {
+    let (mut random, mut compared) = (Random::new(5), 0);
+    let span = Span {
+        flags: 0,
+        slots: 60_000_000,
+        category: [0.0; CATEGORIES],
+        rounding: 0.0,
+        edges: 0.0,
+        running: 1.0,
+        uncounted: 0.0,
+        level: 1,
+    };
+    for (midr, name, width, _) in ARM_CPUS {
+        let cpu = Identity::of_midr(midr);
+        let (_, own) = model::by_counters(&cpu).unwrap();
+        let model::Counting::Counters(own) = own.counting else { unreachable!() };
+        let facts = DeepFacts { counters: 6, shows_slots: false, ..FACTS };
+        let PlannedFigures { groups, .. } = planned_companions_of_cpu(&cpu, &facts).unwrap().2;
+        for (group, _) in &groups {
+            assert!(
+                group.events.len() == 6 && group.events.iter().all(|event| event.config != 0x11),
+                "{name}"
+            );
+            let share = |config: u64, random: &mut Random| {
+                let [least, most] = match config {
+                    0x11 => return 1.0 / width,
+                    0x3e => [0.25, 0.3],
+                    0x3d => [0.2, 0.3],
+                    0x10 | 0x8162 => [0.0, 0.008],
+                    0x3a => [0.2, 0.3],
+                    0x3b => [0.3, 0.4],
+                    _ => [0.0, 1.0],
+                };
+                least + (most - least) * random.below(1000) as f64 / 1000.0
+            };
+            let mut counts = std::collections::BTreeMap::new();
+            let all = own.events.iter().chain(group.events);
+            all.for_each(|event| {
+                _ = counts.entry(event.config).or_insert_with(|| share(event.config, &mut random))
+            });
+            let nodes_of = |counters: &model::Counters| {
+                let mut counted = CountedInputs::new(model::of_core("made-up core").unwrap(), &span);
+                (counted.rounding, counted.edges) = (0.0, 0.0);
+                for (place, input) in counters.tree.inputs.iter().enumerate() {
+                    let count = counts[&counters.events[place].config] * 60e6;
+                    counted.set(place, count * f64::from(input.each()));
                 }
-                let counted = places.iter().map(|(group, counter)| {
-                    let (counters, timed) = &groups[*group as usize];
-                    let Some(behind) = counter.checked_sub(COUNTED) else {
-                        let event = counters.events[*counter];
-                        return counts[&(event.config, event.config1)];
-                    };
-                    // (samples stand for a part of the events)
-                    let events = 1000.0 * (1 + behind) as f64;
-                    let latency = latency_of(&text.events[timed[behind / 2]].name);
-                    if behind % 2 == 0 { latency * (events + 1000.0) } else { events }
-                });
-                let value = companion.value(slots, &counted.collect::<Vec<_>>());
-                let expected = worth.of(&of_text.value);
+                nodes(counters.tree, 1, &counted, &span, |nodes| nodes.collect::<Vec<Node>>())
+            };
+            let (alone, beside) = (nodes_of(own), nodes_of(group));
+            for node in alone.iter().filter(|node| node.level == 1) {
+                let other = beside.iter().find(|other| other.id == node.id).unwrap();
+                assert!(node.measured == 1 && node.value > 0.01, "{name} {node:?}");
                 assert!(
-                    (value - expected).abs() <= 1e-9 * expected.abs(),
-                    "{name} {companion:?} {value} {expected}"
+                    other.measured == 1 && (other.value - node.value).abs() < 1e-9,
+                    "{name} {node:?} {other:?}"
+                );
+                assert!(
+                    other.low <= node.value + 1e-9 && node.value <= other.high + 1e-9,
+                    "{name} {other:?}"
                 );
                 compared += 1;
             }
         }
     }
-    assert!(compared > 2_000, "{compared}");
+    assert!(compared > 4 * 100, "{compared}");
+}
+
+#[test]
+fn what_an_arm64_cpu_does_not_count_is_not_told() {
+    let lacks = |event: u64| {
+        let facts = DeepFacts { shown: u64::MAX ^ 1 << event, shows_slots: false, ..FACTS };
+        let (_, _, PlannedFigures { figures, .. }) =
+            planned_companions_of_cpu(&Identity::of_midr(0x410f_d4f1), &facts).unwrap();
+        let untold: Vec<CompanionMetric> =
+            figures.into_iter().map(|(_, one)| one).filter(|one| !one.untold.is_empty()).collect();
+        let why = "this CPU, or the hypervisor, says that it does not count ";
+        assert!(untold.iter().all(|one| one.untold.starts_with(why)), "{untold:?}");
+        untold.into_iter().map(|one| one.name).collect::<Vec<_>>()
+    };
+    assert_eq!(lacks(0x36), ["ll_cache_read_hit_ratio", "ll_cache_read_miss_ratio"]);
+    assert_eq!(lacks(0x34), ["dtlb_mpki", "dtlb_walk_ratio"]);
+    assert_eq!(lacks(0x11), [""; 0]);
+    // (an event of another CPU that has the number)
+    let facts = DeepFacts { shown: 0, ..FACTS };
+    let PlannedFigures { figures, .. } = planned_companions("spr", &facts);
+    assert!(figures.iter().all(|(_, one)| one.untold.is_empty()));
 }
 
 #[test]
