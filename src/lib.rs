@@ -107,5 +107,6 @@ pub use sampling::{SampledEvents, SampledNode, sampled_events};
 pub use source::simulated::Mix;
 pub use sum::{
     Empties, Execution, FEWEST_TURNS, InputSum, SampledTurns, Sum, TD_SAMPLE_SPARSE, TurnTally, is_in_turns,
+    tallied_by,
 };
 pub use tree::{MovedSlots, Node, decode_tree, decode_tree_bare};

@@ -139,6 +139,11 @@ impl Arguments {
                 return Err(failed("--drill and --metrics count the whole from outside: not with --inside"));
             }
             if !self.deep.nodes.is_empty() {
+                if simulates().map_err(failed)? {
+                    return Err(failed(
+                        "--nodes: a simulated PMU counts none of levels 3 to 6 (TOPDOWN_SIMULATE)",
+                    ));
+                }
                 let turns = topdown::region_turns(self.deep.nodes.iter().map(String::as_str));
                 turns.map_err(|why| failed(format!("--nodes: {why}")))?;
             }
@@ -231,7 +236,8 @@ fn reported(arguments: &Arguments, library: Option<&Path>, format: Format) -> Re
     });
     let simulated = simulates().map_err(failed)?;
     // (simulated figures are no part of real ones, and both cannot have the general-purpose counters)
-    let alone = arguments.inside || simulated || is(SOURCE, &|value| value == "counters");
+    let has_nodes = is(NODES, &|value| !value.is_empty());
+    let alone = arguments.inside || simulated || has_nodes || is(SOURCE, &|value| value == "counters");
     let alone = alone && library.is_some();
     let (turns, level) = (arguments.turns()?, arguments.td_level.unwrap_or(0));
     // (of short executions registers tell little, and on E-cores there are none)

@@ -36,7 +36,8 @@ pub fn begin_process(tables: TableFile, output: Destination, open: &[(CString, u
     };
     let (options, groups) = match of_nodes(options, &private::setting("TOPDOWN_NODES")) {
         groups if groups.is_empty() => deeper(options, &private::setting("TOPDOWN_LEVEL")),
-        groups => (options, groups),
+        // (each group is of general-purpose counters)
+        groups => (Options { source: SourceKind::Counters, ..options }, groups),
     };
     let pid = std::process::id() as libc::pid_t;
     let run = output.run_of(pid);

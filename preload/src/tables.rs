@@ -105,6 +105,15 @@ impl TableFile {
         unsafe { (*self.header).refused.fetch_add(1, Ordering::Relaxed) };
     }
 
+    /// A thread more is not measured.
+    pub fn refuse_thread(&self, why: &str) {
+        // SAFETY: as above.
+        let before = unsafe { (*self.header).unmeasured.fetch_add(1, Ordering::Relaxed) };
+        if before == 0 {
+            self.describe(|header| put(&mut header.refusal, why.as_bytes()));
+        }
+    }
+
     /// Has the header say something more, unless another thread does (or the calling one, which a signal handler has interrupted).
     pub fn describe(&self, work: impl FnOnce(&mut Header)) {
         if let Ok(_describing) = self.describing.try_lock() {

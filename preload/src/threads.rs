@@ -50,8 +50,8 @@ pub fn measure() {
     }
     let _alone = WorkGuard::new();
     let guard = stack::lock();
-    if stack::call(&guard, || begin_thread(process, &[])).is_err() {
-        process.tables.refuse();
+    if let Err(why) = stack::call(&guard, || begin_thread(process, &[])) {
+        stack::call(&guard, || process.tables.refuse_thread(&why.to_string()));
         ThreadState::set_current(GONE);
     }
 }

@@ -549,6 +549,8 @@ impl Process {
             },
             trouble: text(&header.trouble),
             refused: header.refused.load(Relaxed).into(),
+            unmeasured_threads: header.unmeasured.load(Relaxed).into(),
+            unmeasured_why: text(&header.refusal),
             damaged: 0,
             machine: None,
             item: sum_of(threads).item(all),

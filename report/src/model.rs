@@ -253,6 +253,10 @@ pub struct Process {
     pub trouble: String,
     /// Regions that found no room.
     pub refused: u64,
+    /// Threads that are not measured.
+    pub unmeasured_threads: u64,
+    /// Why the first of them is not; empty if there are none.
+    pub unmeasured_why: String,
     /// Records that cannot be what the library wrote.
     pub damaged: u64,
     /// Which of the report's machines; none if nothing was measured.

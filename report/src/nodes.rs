@@ -266,6 +266,12 @@ impl InTurns {
                 continue;
             };
             let value = ratio * parent.value;
+            if kind.unit == TD_UNIT_OPERATIONS {
+                let (low, high) =
+                    ((ratio - far).max(0.0) * parent.value, (ratio + far).min(1.0) * parent.value);
+                all.amounts.push(Amount { kind: *kind, value, low, high, known: parent.value, ..parent });
+                continue;
+            }
             let parent_far = (parent.value - parent.low).max(parent.high - parent.value);
             let far = parent.value * far + ratio * parent_far;
             let (low, high) = ((value - far).max(0.0), (value + far).min(parent.known));

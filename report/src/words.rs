@@ -208,6 +208,10 @@ pub fn remarks(report: &Report) -> Vec<String> {
                 count(process.refused, "region")
             ));
         }
+        if process.unmeasured_threads > 0 {
+            let threads = count(process.unmeasured_threads, "thread");
+            remarks.push(format!("{name}: {threads} not measured: {}", clean(&process.unmeasured_why)));
+        }
         if process.damaged > 0 {
             remarks.push(format!(
                 "{name}: {} of its table file cannot be what the library wrote, and is left out",

@@ -237,7 +237,7 @@ fn companions_of_text(
 #[must_use]
 pub fn deep_tree_of(text: &str) -> Option<&'static DeepTree> {
     let place = TEXTS.iter().position(|(own, _)| *own == text)?;
-    load(place, &read(place)?)
+    TREES[place].get().or_else(|| load(place, &read(place)?))
 }
 
 /// Makes the rows of the tree to which one of this name belongs.

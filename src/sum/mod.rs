@@ -22,7 +22,7 @@ use crate::sys::at_once;
 pub use empties::Empties;
 pub use execution::Execution;
 pub use inputs::InputSum;
-pub use turns::{FEWEST_TURNS, SampledTurns, TurnTally, is_in_turns};
+pub use turns::{FEWEST_TURNS, SampledTurns, TurnTally, is_in_turns, tallied_by};
 
 /// Of a sum: a random sample of the executions was measured.
 pub const TD_SAMPLE_SPARSE: u32 = 8;

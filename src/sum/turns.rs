@@ -9,7 +9,7 @@ use crate::bound::{
 };
 use crate::error::Result;
 use crate::model::MOST_NODES;
-use crate::model::metrics::{LEVEL_1, TD_NODE_NONE};
+use crate::model::metrics::{LEVEL_1, TD_NODE_NONE, TD_NODE_RETIRING, TD_UNIT_OPERATIONS};
 use crate::span::float;
 use crate::tree::Node;
 
@@ -49,15 +49,24 @@ pub fn is_in_turns(level: u32, id: u32) -> bool {
     level > 1 || LEVEL_1.iter().all(|metric| metric.id != id)
 }
 
+/// The node of whose slots turns tell the part that this one has: of one that is a share of operations it is retiring, and else the nearest one above
+/// it that its group measures.
+#[must_use]
+pub fn tallied_by(node: &Node, nearest: u32) -> u32 {
+    if node.unit == TD_UNIT_OPERATIONS { TD_NODE_RETIRING } else { nearest }
+}
+
 impl TurnTally {
-    /// Adds a turn of so many slots, in which the node was so, and its parent had so many.
+    /// Adds a turn of so many slots, in which the node was so, and the one above it that it is tallied by ([`tallied_by`]) had so many.
     pub fn add(&mut self, node: &Node, parent: f64, slots: f64) {
         self.add_weighted(node, parent, slots, 1.0);
     }
 
     /// The same of a turn that stands for so many, as one like it was so unlikely.
     pub fn add_weighted(&mut self, node: &Node, parent: f64, slots: f64, weight: f64) {
-        let (own, parent) = (weight * node.value * slots, weight * parent);
+        // (a share of operations is of the slots that retired)
+        let whole = if node.unit == TD_UNIT_OPERATIONS { parent } else { slots };
+        let (own, parent) = (weight * node.value * whole, weight * parent);
         self.merge(&TurnTally {
             turns: 1,
             slots,
@@ -66,7 +75,7 @@ impl TurnTally {
             own_own: own * own,
             own_parent: own * parent,
             parent_parent: parent * parent,
-            far: weight * slots * far(node),
+            far: weight * whole * far(node),
             whole: float(node.whole),
         });
     }
@@ -192,7 +201,7 @@ impl Sum {
     }
 
     /// Each node that not every group measures which takes turns, as it was counted: those below level 1, and SMT contention. With the
-    /// nearest node above it that the group measures (TD_NODE_NONE: none), the slots of that, and all slots. Takes no memory.
+    /// node that it is tallied by (TD_NODE_NONE: none), the slots of that, and all slots. Takes no memory.
     ///
     /// # Errors
     /// Those of [`Sum::decode_tree`].
@@ -205,8 +214,13 @@ impl Sum {
                 let above = known[..count].iter().find(|(id, ..)| *id == node.parent);
                 let Some((_, above, share)) = above.copied() else { continue };
                 let is_measured = node.measured != 0 && node.value.is_finite();
-                if is_measured && is_in_turns(node.level, node.id) {
-                    each(&node, above, share * slots, slots);
+                let by = tallied_by(&node, above);
+                let of_whole = match by == above {
+                    true => Some(share),
+                    false => known[..count].iter().find(|(id, ..)| *id == by).map(|(.., share)| *share),
+                };
+                if let Some(of_whole) = of_whole.filter(|_| is_measured && is_in_turns(node.level, node.id)) {
+                    each(&node, by, of_whole * slots, slots);
                 }
                 let own = if is_measured { (node.id, node.value) } else { (above, share) };
                 known[count] = (node.id, own.0, own.1);
@@ -225,6 +239,22 @@ mod tests {
 
     fn turn(value: f64, far: f64) -> Node {
         Node { value, low: value - far, high: value + far, ..Node::default() }
+    }
+
+    /// A program of which one half retires much more than the other.
+    #[test]
+    fn a_share_of_operations_is_of_the_slots_that_retired() {
+        let mut tally = TurnTally::default();
+        let of_operations = |value| Node { unit: TD_UNIT_OPERATIONS, ..turn(value, 0.01) };
+        for _ in 0..16 {
+            tally.add(&of_operations(0.6), 100.0, 1000.0);
+            tally.add(&of_operations(0.0), 600.0, 1000.0);
+        }
+        let (part, _) = tally.part_of_parent(Some(32), 32_000.0, 16.0 * 700.0).unwrap();
+        assert!((part - 60.0 / 700.0).abs() < 1e-12, "{part}");
+        assert!((tally.far / tally.parent - 0.01).abs() < 1e-12, "{tally:?}");
+        assert_eq!(tallied_by(&of_operations(0.1), 7), TD_NODE_RETIRING);
+        assert_eq!(tallied_by(&turn(0.1, 0.0), 7), 7);
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub use file::{Table, TableEntry, read, text};
 /// `Header::magic`.
 pub const MAGIC: [u8; 8] = *b"topdown\n";
 /// `Header::version`: another one is another layout.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 /// Ends the name of a file that is opened, and nothing else, by a program that does not measure itself, since it was executed under a
 /// seccomp filter: what else would tell of it might be killed for.
 pub const SANDBOXED: &str = ".sandboxed";
@@ -93,9 +93,15 @@ pub struct Header {
     /// Name of the core.
     pub core: [u8; 48],
     /// Why readings are not RDPMC.
-    pub note: [u8; 256],
+    pub note: [u8; 512],
     /// Why nothing is measured; empty if something is.
     pub trouble: [u8; 512],
+    /// Why the first of the threads that are not measured is not.
+    pub refusal: [u8; 512],
+    /// Threads that are not measured.
+    pub unmeasured: AtomicU32,
+    /// Zero.
+    pub reserved: u32,
     /// The command, as /proc/self/cmdline has it, its NULs made spaces.
     pub command: [u8; 512],
     /// When the process began, in clock ticks since the machine did (/proc/PID/stat): another one of this pid has another.

@@ -36,18 +36,26 @@ pub struct TurnPlan {
     pub timed: Vec<TimedEvent>,
 }
 
+/// A name of a list.
+fn name(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("the list has an empty name".into()),
+        name => Ok(name.into()),
+    }
+}
+
 /// Nodes of deeper levels that are wanted.
 #[derive(clap::Args, Clone, Default)]
 pub struct DeepNodes {
     /// Count these nodes of levels 3 to 6, in turns: perf's names, with or without tma_
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', conflicts_with_all = ["drill", "td_level"])]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = name, conflicts_with_all = ["drill", "td_level"])]
     pub nodes: Vec<String>,
     /// Drill down: count levels 1 and 2, and below them the children of what is above its threshold, level by level while the program runs
     #[arg(long)]
     pub drill: bool,
     /// Companion figures of the whole, counted in turns: ipc, clock, mpki, branches, frontend, memory, bandwidth, tlb, fp, smt, all, perf's or
     /// Arm's names of figures or of groups (`topdown list --metrics`)
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = name)]
     pub metrics: Vec<String>,
     /// Sample retire latencies (PEBS with timing), and tell the nodes that follow from them; alone: tell the latencies
     #[arg(long)]

@@ -6,7 +6,10 @@ use super::turn_lengths::FIRST_STRETCH;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
-use topdown::{FEWEST_TURNS, Node, Sum, TD_NODE_NONE, TD_UNIT_CLOCKS, TD_UNIT_SLOTS, TurnTally};
+use topdown::{
+    FEWEST_TURNS, Node, Sum, TD_NODE_NONE, TD_UNIT_CLOCKS, TD_UNIT_OPERATIONS, TD_UNIT_SLOTS, TurnTally,
+    tallied_by,
+};
 use topdown_record::TimedSamples;
 use topdown_report::Gaps;
 
@@ -159,6 +162,7 @@ impl Stretches {
                 while let Some(passed) = of(above).filter(is_passed) {
                     above = passed.parent;
                 }
+                let above = tallied_by(node, above);
                 let order = |node: &Node| (node.level, node.parent, node.id);
                 let place = self.nodes.partition_point(|known| order(&known.node) < order(node));
                 self.nodes.insert(place, TalliedNode { node: *node, above, tally: TurnTally::default() });
@@ -300,6 +304,10 @@ impl Stretches {
                 let seen = (parent * slots - unseen.of_root).max(0.0);
                 let all = (self.count - unseen.count, slots - unseen.slots, seen);
                 let (ratio, far) = self.part(tally, all, as_seen)?;
+                if node.unit == TD_UNIT_OPERATIONS {
+                    let part = if parent > 0.0 { seen / (parent * slots) } else { 1.0 };
+                    return Some((ratio, (ratio - far) * part, (ratio + far) * part + 1.0 - part));
+                }
                 let bound = seen / slots * far + ratio * parent_far;
                 // (a node that counts slots has no more than its root)
                 let most = if node.unit == TD_UNIT_SLOTS { unseen.of_root } else { unseen.slots } / slots;

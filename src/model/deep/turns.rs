@@ -63,6 +63,12 @@ impl DeepTree {
             let part = TurnPart { subtree: TD_NODE_NONE, group: group.number };
             (!nodes.is_empty()).then_some(RegionTurn { part, nodes })
         });
+        if deep.clone().next().is_none() {
+            return Err(
+                "these nodes are of levels 1 and 2, which are measured with any others: name deeper ones"
+                    .into(),
+            );
+        }
         let whole = whole.iter().map(|subtree| RegionTurn::of_subtree(*subtree));
         let turns: Vec<RegionTurn> = whole.chain(deep).collect();
         if turns.len() > MOST_TURNS {
