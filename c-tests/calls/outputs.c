@@ -94,9 +94,9 @@ int main(void)
     to.options.level = 4;
     all_fail(" td_open ", -EINVAL, "level");
     to.options.level = 0;
-    to.options.reserved[5] = 1;
+    to.options.reserved[4] = 1;
     all_fail(" td_open ", -E2BIG, "");
-    to.options.reserved[5] = 0;
+    to.options.reserved[4] = 0;
     to.options.flags |= TD_FLAG_KERNEL;
     all_fail(" td_open ", -ENOTSUP, "");
 
