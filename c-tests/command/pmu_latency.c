@@ -1,7 +1,7 @@
 /* Retire latencies: what `topdown stat --record-tpebs` tells of events is their mean latency, within a tenth of a cycle and within its own
  * interval, and nodes that follow from latencies are what their published formulas say of these and of the rates at which the program's
  * events truly happen. Without it such a node is refused with the option's name. Arguments: the seed.
- * needs: counters */
+ * needs: counters, explore */
 #include "lib/formulas.h"
 
 enum { MOST_NODES = 8, MOST_EVENTS = 40 };
@@ -91,6 +91,32 @@ static int latencies_are_true(void)
     return compared;
 }
 
+/* For the program. */
+static void rates_are_kept(void)
+{
+    FILE *file = fopen(in_scratch("rates"), "w");
+    CHECK(file != NULL && fwrite(lines, sizeof lines[0], all, file) == all && fclose(file) == 0);
+}
+
+/* A latency that the field of a sample does not hold may be of any length. */
+static void saturated_is_told(struct text_line *event)
+{
+    char metric[100];
+    double of[3];
+    const double latency = event->latency;
+    snprintf(metric, sizeof metric, "%s:R", event->name);
+    event->latency = 65535;
+    rates_are_kept();
+    if (stat_of((const char *const[]){"--metrics", metric, NULL}, "2000") != 0)
+        FAIL("%s", stat_said());
+    read_report();
+    CHECK(figure_of(metric, of));
+    fprintf(stderr, "%s: %f, %f to %f\n", metric, of[0], of[1], of[2]);
+    CHECK(of[0] > latency && of[0] <= 65535 && of[1] <= of[0] && isinf(of[2]));
+    event->latency = latency;
+    rates_are_kept();
+}
+
 int main(int argc, char **argv)
 {
     /* (of a hybrid CPU its first one, a P-core, is counted, and nothing else runs there than the program) */
@@ -129,8 +155,7 @@ int main(int argc, char **argv)
         timed[k]->rate = (double)timed[k]->per65536 / 65536;
         timed[k]->latency = floor(timed[k]->latency * 100 / 8) / 100;
     }
-    FILE *file = fopen(in_scratch("rates"), "w");
-    CHECK(file != NULL && fwrite(lines, sizeof lines[0], all, file) == all && fclose(file) == 0);
+    rates_are_kept();
     /* one node after the other that is told so, from one that is drawn on */
     int wanted = 0;
     for (size_t k = 0, first = seed % all; k < all && wanted < 2; k++) {
@@ -154,6 +179,7 @@ int main(int argc, char **argv)
     CHECK_EQ(nodes_are_true(), wanted);
     if (in_gate())
         return 0;
+    saturated_is_told(timed[seed % (uint64_t)all_timed]);
     if (stat_of((const char *const[]){"--record-tpebs", "--td-level", "6", NULL}, "20000") != 0)
         FAIL("%s", stat_said());
     read_report();
