@@ -4,6 +4,7 @@
 use crate::account::{BoundedShares, Level1, Level2};
 use crate::csv::{field, number, yes_or_no};
 use crate::model::{Figures, Item, Report};
+use crate::nodes::ShareInterval;
 use crate::words::{self, clean, percent, short, thousands, time};
 use crate::{Format, json, merge, read_whole};
 use serde::{Serialize, Serializer};
@@ -23,6 +24,8 @@ struct RegionRow {
     time_ns: u64,
     /// Shares in the order of LEVEL_1 and LEVEL_2, each with its bound.
     shares: [Option<(f64, f64)>; SHARES],
+    /// Nodes of the tree that are none of these, or have no such bound.
+    nodes: Vec<(&'static str, ShareInterval)>,
 }
 
 const SHARES: usize = LEVEL_1.len() + LEVEL_2.len();
@@ -41,28 +44,67 @@ impl RegionRow {
         ) -> impl Iterator<Item = Option<(f64, f64)>> {
             (0..N).map(move |k| shares.map(|shares| (shares.of[k], shares.error)))
         }
-        let Figures { slots, time_ns, level_1, level_2, .. } = inclusive;
+        let Figures { slots, time_ns, level_1, level_2, tree, .. } = inclusive;
         let (one, two): (Option<&Level1>, Option<&Level2>) = (level_1.as_ref(), level_2.as_ref());
         let mut shares = [None; SHARES];
         shares.iter_mut().zip(all(one).chain(all(two))).for_each(|(to, from)| *to = from);
-        RegionRow { executions: counts.executions, slots: *slots, time_ns: *time_ns, shares }
+        let nodes = tree.0.iter().map(|node| (node.kind.metric.field(), node.share));
+        RegionRow {
+            executions: counts.executions,
+            slots: *slots,
+            time_ns: *time_ns,
+            shares,
+            nodes: Vec::new(),
+        }
+        .with_nodes(nodes)
     }
 
-    /// With a function that has the value of a CSV column of this name, or of the JSON name that it stands for.
-    fn of_fields(number: &dyn Fn(&str) -> Option<f64>) -> Option<RegionRow> {
+    /// With those of these nodes whose shares are not there yet.
+    fn with_nodes(mut self, nodes: impl Iterator<Item = (&'static str, ShareInterval)>) -> RegionRow {
+        let known: Vec<&str> = metrics()
+            .zip(&self.shares)
+            .filter(|(_, share)| share.is_some())
+            .map(|(metric, _)| metric.field())
+            .collect();
+        self.nodes.extend(nodes.filter(|(name, _)| !known.contains(name)));
+        self
+    }
+
+    /// All shares: of both levels as far to either side as their bound.
+    fn intervals(&self) -> Vec<(&'static str, ShareInterval)> {
+        let of_levels = metrics().zip(self.shares).filter_map(|(metric, share)| {
+            let (value, error) = share?;
+            Some((metric.field(), ShareInterval { value, low: value - error, high: value + error }))
+        });
+        of_levels.chain(self.nodes.iter().copied()).collect()
+    }
+
+    /// With a function that has the value of a CSV column of this name, or of the JSON name that it stands for, and one that has such a node.
+    fn of_fields(
+        number: &dyn Fn(&str) -> Option<f64>,
+        nodes: impl Iterator<Item = (&'static str, ShareInterval)>,
+    ) -> Option<RegionRow> {
         let whole = |name| number(name).map(|value| value as u64);
         let errors = [number("error_1"), number("error_2")];
         let mut shares = [None; SHARES];
         for (k, (share, metric)) in shares.iter_mut().zip(metrics()).enumerate() {
             *share = number(metric.field()).zip(errors[usize::from(k >= LEVEL_1.len())]);
         }
-        Some(RegionRow {
+        let row = RegionRow {
             executions: whole("executions")?,
             slots: whole("slots")?,
             time_ns: whole("time_ns")?,
             shares,
-        })
+            nodes: Vec::new(),
+        };
+        Some(row.with_nodes(nodes))
     }
+}
+
+/// The node of perf's name, as this version calls it.
+fn node_of_name(name: &str) -> Option<&'static str> {
+    let name = name.strip_prefix("tma_")?;
+    topdown::metric_of_name(name).map(|metric| metric.field())
 }
 
 fn of_json(text: &str) -> Option<Rows> {
@@ -76,7 +118,13 @@ fn of_json(text: &str) -> Option<Rows> {
             "error_2" => figures["level_2"]["error"].as_f64(),
             share => figures["level_1"][share].as_f64().or_else(|| figures["level_2"][share].as_f64()),
         };
-        RegionRow::of_fields(&number)
+        let node = |(name, share): (&String, &Value)| {
+            let end = |name: &str| share[name].as_f64();
+            let share = ShareInterval { value: end("value")?, low: end("low")?, high: end("high")? };
+            Some((node_of_name(name)?, share))
+        };
+        let nodes = figures["tree"].as_object().into_iter().flatten();
+        RegionRow::of_fields(&number, nodes.filter_map(node))
     };
     let mut rows = vec![(String::new(), row(&report["whole"])?)];
     for region in report["regions"].as_array()? {
@@ -103,7 +151,12 @@ fn of_csv(text: &str) -> Option<Rows> {
             Some(number)
         };
         let region = field("region")?;
-        rows.push((region.strip_prefix('\'').unwrap_or(region).into(), RegionRow::of_fields(&number)?));
+        let node = |name: &str| {
+            let [value, low, high] = ["", "_low", "_high"].map(|end| number(&format!("{name}{end}")));
+            Some((node_of_name(name)?, ShareInterval { value: value?, low: low?, high: high? }))
+        };
+        let row = RegionRow::of_fields(&number, header.iter().filter_map(node))?;
+        rows.push((region.strip_prefix('\'').unwrap_or(region).into(), row));
     }
     (!rows.is_empty() && is_finite.get()).then_some(rows)
 }
@@ -145,17 +198,22 @@ pub struct Change {
 }
 
 impl Change {
-    fn new(before: Option<(f64, f64)>, after: Option<(f64, f64)>) -> Change {
-        let both = before.zip(after);
-        let difference = both.map(|((before, _), (after, _))| after - before);
-        let bound = both.map(|((_, before), (_, after))| before + after);
-        Change {
-            before: before.map(|(value, _)| value),
-            after: after.map(|(value, _)| value),
-            difference,
-            bound,
-            significant: difference.zip(bound).map(|(difference, bound)| difference.abs() > bound),
-        }
+    /// Of counts, which have no bound.
+    fn of_counts(before: Option<f64>, after: Option<f64>) -> Change {
+        let difference = before.zip(after).map(|(before, after)| after - before);
+        Change { before, after, difference, bound: None, significant: None }
+    }
+
+    /// Of intervals: the difference is significant if they do not overlap.
+    fn of_intervals([before, after]: [Option<ShareInterval>; 2]) -> Change {
+        let bound = before.zip(after).map(|(before, after)| match after.value >= before.value {
+            true => (before.high - before.value) + (after.value - after.low),
+            false => (before.value - before.low) + (after.high - after.value),
+        });
+        let value = |share: Option<ShareInterval>| share.map(|share| share.value);
+        let change = Change::of_counts(value(before), value(after));
+        let significant = change.difference.zip(bound).map(|(difference, bound)| difference.abs() > bound);
+        Change { bound, significant, ..change }
     }
 }
 
@@ -164,7 +222,7 @@ impl Change {
 pub struct RegionChange {
     /// Empty: the whole.
     pub region: String,
-    /// Executions, slots, and nanoseconds, which have no bound; then the shares of both levels.
+    /// Executions, slots, and nanoseconds, which have no bound; then the shares of both levels, and the other nodes.
     #[serde(serialize_with = "by_name")]
     pub figures: Vec<(&'static str, Change)>,
 }
@@ -225,15 +283,21 @@ pub fn compare(before: &Path, after: &Path) -> io::Result<Comparison> {
     let compared = |(region, [before, after]): (String, [Option<RegionRow>; 2])| {
         let counts =
             |row: &Option<RegionRow>| row.as_ref().map(|row| [row.executions, row.slots, row.time_ns]);
-        let count = |row: &Option<RegionRow>, k: usize| counts(row).map(|counts| (counts[k] as f64, 0.0));
-        let share = |row: &Option<RegionRow>, k: usize| row.as_ref().and_then(|row| row.shares[k]);
-        let counted = COUNTS.iter().enumerate().map(|(k, name)| {
-            let change = Change::new(count(&before, k), count(&after, k));
-            (*name, Change { bound: None, significant: None, ..change })
-        });
-        let shares = metrics()
+        let count = |row: &Option<RegionRow>, k: usize| counts(row).map(|counts| counts[k] as f64);
+        let counted = COUNTS
+            .iter()
             .enumerate()
-            .map(|(k, metric)| (metric.field(), Change::new(share(&before, k), share(&after, k))));
+            .map(|(k, name)| (*name, Change::of_counts(count(&before, k), count(&after, k))));
+        let shares = |row: &Option<RegionRow>| row.as_ref().map_or(Vec::new(), RegionRow::intervals);
+        let shares = pairs([shares(&before), shares(&after)]);
+        let of_name = |name: &'static str| {
+            let both =
+                shares.iter().find(|(other, _)| *other == name).map_or([None, None], |(_, both)| *both);
+            (name, Change::of_intervals(both))
+        };
+        let is_other = |name: &&'static str| metrics().all(|metric| metric.field() != *name);
+        let others = shares.iter().map(|(name, _)| *name).filter(is_other);
+        let shares: Vec<_> = metrics().map(|metric| metric.field()).chain(others).map(of_name).collect();
         RegionChange { region, figures: counted.chain(shares).collect() }
     };
     Ok(Comparison {
@@ -289,7 +353,7 @@ impl Comparison {
                 out += &format!("  {word:20}{:>12}{:>12}{more:>+12.1} %\n", show(before), show(after));
             }
             let mut unsure = 0;
-            for ((_, change), metric) in shares.iter().zip(metrics()) {
+            for (name, change) in shares {
                 let (Some(difference), Some(bound)) = (change.difference, change.bound) else { continue };
                 if change.significant == Some(false) {
                     unsure += 1;
@@ -299,7 +363,7 @@ impl Comparison {
                     [change.before, change.after].map(|share| share.map_or("-".into(), percent));
                 out += &format!(
                     "  {:20}{before:>12}{after:>12}{:>+12.1} points, within {:.1}\n",
-                    metric.title(),
+                    name.replace('_', " "),
                     100.0 * difference,
                     100.0 * bound
                 );

@@ -102,6 +102,42 @@ fn what_has_changed_is_told_from_what_the_bounds_leave_open() {
     assert_eq!(comparison.render(Format::Html), None);
 }
 
+/// Reports whose groups took turns have nodes of the tree with intervals of their own, and level 2 among them.
+#[test]
+fn nodes_of_the_tree_have_changed_if_their_intervals_are_apart() {
+    let scratch = Scratch::new("nodes");
+    let row = "region,pid,tid,executions,slots,time_ns,retiring,bad_speculation,frontend_bound,backend_bound,error_1,\
+               tma_memory_bound,tma_memory_bound_low,tma_memory_bound_high,tma_l1_bound,tma_l1_bound_low,tma_l1_bound_high,\
+               tma_of_a_later_version,tma_of_a_later_version_low,tma_of_a_later_version_high";
+    let write = |name: &str, memory: &str, l1: &str| {
+        let file = scratch.0.join(name);
+        fs::write(&file, format!("{row}\n,,,1,1000,3,0.4,0.1,0.2,0.3,0.01,{memory},{l1},0.1,0.1,0.1\n"))
+            .unwrap();
+        file
+    };
+    let before = write("a.csv", "0.1,0.08,0.12", "0.05,0.04,0.2");
+    let after = write("b.csv", "0.2,0.13,0.22", "0.3,0.15,0.31");
+    let comparison = compare(&before, &after).unwrap();
+    let figures = &comparison.regions[0].figures;
+    let figure = |name: &str| figures.iter().find(|(figure, _)| *figure == name).unwrap().1;
+    let memory = figure("memory_bound");
+    near(memory.difference, 0.1);
+    near(memory.bound, 0.09);
+    assert_eq!(memory.significant, Some(true));
+    let l1 = figure("l1_bound");
+    near(l1.difference, 0.25);
+    near(l1.bound, 0.3);
+    assert_eq!(l1.significant, Some(false));
+    assert_eq!(figures.iter().filter(|(name, _)| *name == "memory_bound").count(), 1);
+    assert!(figures.iter().all(|(name, _)| !name.contains("later")));
+    let text = comparison.render(Format::Text).unwrap();
+    assert!(text.contains("memory bound") && !text.contains("l1 bound"), "{text}");
+    let back = compare(&after, &before).unwrap();
+    let back = &back.regions[0].figures.iter().find(|(name, _)| *name == "memory_bound").unwrap().1;
+    near(back.difference, -0.1);
+    near(back.bound, 0.09);
+}
+
 #[test]
 fn what_is_no_report_is_told() {
     let scratch = Scratch::new("no-report");
