@@ -11,6 +11,7 @@ mod outcome;
 mod preload;
 mod record;
 mod report;
+mod require;
 mod run;
 mod sources;
 mod stat;

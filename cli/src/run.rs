@@ -2,6 +2,7 @@
 
 use crate::metrics::Endpoint;
 use crate::outcome::{FAILED, Failure, ended, failed, not_run, place};
+use crate::require::{Requirement, judged};
 use crate::stat::drill::{DEEPEST, DeepNodes, TurnPlan};
 use crate::stat::{LONGEST, OutsideGroups};
 use crate::sys::{self, End, OpenedWatch};
@@ -74,6 +75,9 @@ pub struct Arguments {
     td_level: Option<u32>,
     #[command(flatten)]
     deep: DeepNodes,
+    /// Exit with status 123 if the command succeeds and of the whole no slots are measured, or no nodes of this level
+    #[arg(long, value_name = "slots|LEVEL")]
+    require: Option<Requirement>,
     /// The library to load into the command [default: libtopdown-preload.so beside `topdown` or in ../lib]
     #[arg(long, value_name = "FILE", env = "TOPDOWN_PRELOAD")]
     preload: Option<PathBuf>,
@@ -88,7 +92,8 @@ The command runs as it would without: same input and output, same exit status; s
 What cannot be measured (no PMU, say) runs all the same, and one line says why.
 
 Exit status: that of the command, and if a signal killed it, by the same signal; 126 if the command cannot be
-executed, 127 if it is not found; 125 if `topdown` itself fails before it runs, as for wrong arguments.";
+executed, 127 if it is not found; 125 if `topdown` itself fails before it runs, as for wrong arguments; 123 if it succeeds and less was
+measured than --require says.";
 
 /// Exit status of the command.
 pub fn run(mut arguments: Arguments) -> ExitCode {
@@ -311,19 +316,19 @@ fn reported(arguments: &Arguments, library: Option<&Path>, format: Format) -> Re
         }
         (None, Some(_)) => None,
     };
-    write_report(arguments, &mut directory, outside, why_not, (format, claim));
-    Ok(ran.end)
+    let lacks = write_report(arguments, &mut directory, outside, why_not, (format, claim));
+    judged(ran.end, lacks)
 }
 
 /// Writes the report of a command that has ended, or says why there is none. `why_not`: why nothing in it was measured; empty: that
-/// was not asked for.
+/// was not asked for. What it lacks of what is required.
 fn write_report(
     arguments: &Arguments,
     directory: &mut Directory,
     outside: OutsideCount,
     why_not: Option<String>,
     (format, claim): (Format, Option<Claim>),
-) {
+) -> Option<String> {
     let program = arguments.command[0].as_os_str();
     let tables = directory.tables().unwrap_or_default();
     let mut trouble = String::new();
@@ -340,8 +345,10 @@ fn write_report(
     }
     let output = claim.as_ref().map(place);
     let output = output.as_deref();
+    let mut lacks = arguments.require.map(|_| "there is no report".into());
     let written = topdown_report::merge(&tables, Some(outside)).and_then(|report| {
         let report = Report { trouble, ..report };
+        lacks = arguments.require.and_then(|require| require.lacks(&report));
         topdown_report::write(&report, output, format)?;
         if let Some(Err(why)) = arguments.timeline.as_ref().map(|path| write_timeline(&report, path)) {
             say(&format!("no timeline: {why}"));
@@ -356,6 +363,7 @@ fn write_report(
         let figures = figures.display();
         say(&format!("no report: {error}; the figures are in {figures}: `topdown report -o FILE {figures}`"));
     }
+    lacks
 }
 
 /// Where requests for metrics are answered, of regions, too, as far as processes have measured them.

@@ -9,6 +9,7 @@ use super::table::Style;
 use super::target::StatTarget;
 use crate::metrics::Endpoint;
 use crate::outcome::{Failure, failed};
+use crate::require::Requirement;
 use crate::{say, sys};
 use clap::ArgGroup;
 use std::collections::BTreeSet;
@@ -44,6 +45,9 @@ pub struct Arguments {
     pub(super) wait: bool,
     #[command(flatten)]
     pub(super) what: CountOptions,
+    /// Exit with status 123 if the command succeeds and of the whole no slots are measured, or no nodes of this level: of a report, not of rows
+    #[arg(long, value_name = "slots|LEVEL")]
+    pub(super) require: Option<Requirement>,
     /// A row for each interval of so many milliseconds, from 10 up
     #[arg(short = 'I', long, value_name = "MS", value_parser = clap::value_parser!(u64).range(10..=LONGEST), help_heading = ROWS)]
     pub(super) interval_print: Option<u64>,
@@ -153,7 +157,8 @@ part of the time in which the counters counted; instructions per cycle and the c
 and E-cores each have a row.
 
 Exit status: that of the command, and if a signal killed it, by the same signal; 126 if the command cannot be
-executed, 127 if it is not found; 125 if `topdown` itself fails before it runs, as for wrong arguments.";
+executed, 127 if it is not found; 125 if `topdown` itself fails before it runs, as for wrong arguments; 123 if it succeeds and less was
+measured than --require says.";
 
 /// What is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -184,7 +189,12 @@ impl Arguments {
         if let Show::Report(format) = self.show()? {
             deep.check_format(format)?;
         }
-        if has_rows && !deep.metrics.is_empty() {
+        if has_rows && self.require.is_some() {
+            return Err(failed(
+                "--require looks at what a report has, and -I, -r, -x, -j and --per-... show rows: without these",
+            ));
+        }
+        if has_rows && deep.has_figures() {
             return Err(failed(
                 "--metrics tells what a report has, and -I, -r, -x, -j and --per-... show rows: without these",
             ));

@@ -34,6 +34,7 @@ mod whole;
 
 use crate::metrics::{Endpoint, TotalsCell};
 use crate::outcome::{FAILED, Failure, ended, failed, not_run, place};
+use crate::require::judged;
 use crate::say;
 use crate::sys::{self, CommandEnd, End, Hotplug, Interrupts};
 use arguments::Show;
@@ -98,12 +99,14 @@ fn counted(arguments: &Arguments) -> Result<End, Failure> {
         remarked: false,
         room_ns: 0,
         claim: arguments.output.as_deref().map(Claim::of),
+        lacks: arguments.require.map(|_| "there is no report".into()),
     };
-    match arguments.whom() {
+    let end = match arguments.whom() {
         Some(whom) => counting.others(&whom),
         None if arguments.repeat.is_some() => counting.repeatedly(),
-        None => Ok(counting.command()?.end),
-    }
+        None => counting.command().map(|ran| ran.end),
+    };
+    judged(end?, counting.lacks)
 }
 
 /// How often it is seen which CPUs are online, if there is no interval.
@@ -136,6 +139,8 @@ struct StatCount<'a> {
     room_ns: u64,
     /// The file of the report.
     claim: Option<Claim>,
+    /// What the report lacks of what is required.
+    lacks: Option<String>,
 }
 
 impl StatCount<'_> {
@@ -310,6 +315,7 @@ impl StatCount<'_> {
         if self.arguments.output.is_some() {
             self.nothing(&why, counted.run);
         } else {
+            self.lacks = self.arguments.require.map(|_| why.clone());
             say(&why);
         }
     }
@@ -377,8 +383,9 @@ impl StatCount<'_> {
         self.report(&Report { trouble: why, ..Report::new(&[], Some(nothing)) });
     }
 
-    fn report(&self, report: &Report) {
+    fn report(&mut self, report: &Report) {
         let Show::Report(format) = self.show else { return };
+        self.lacks = self.arguments.require.and_then(|require| require.lacks(report));
         let output = self.claim.as_ref().map(place);
         if let Err(error) = write(report, output.as_deref(), format) {
             say(&format!("no report: {error}"));
