@@ -49,6 +49,8 @@ mod failures;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 
+pub use cpu::deep::DeepEvent;
+pub use cpu::expression::{Expression, Operator};
 pub use decode::{decode_l1, decode_l2, decode_raw_l1, decode_raw_l2};
 pub use error::{Error, Reason, Result, TD_ENORDPMC, TD_ENOTCOUNTING, TD_ESTALE, TD_EWRONGTHREAD};
 pub use handle::{Info, Path, PeriodTotals, TopDown};
@@ -88,11 +90,11 @@ pub fn metric(id: u32) -> Option<Metric> {
 }
 
 pub use model::{
-    Bottleneck, Bounded, CompanionMetric, Core, CountedCompanions, DeepGroup, DeepTree, LocatingEvent,
-    MOST_NODES_IN_TURNS, MOST_TURNS, NoDeeper, RegionTurn, TimedEvent, companions, core_as_published,
-    core_of_subtree, cores, counted_companions, deep_tree, deep_tree_of, deepest_level, fingerprint,
-    groups_of_level, is_bounded, metric_of_name, not_measured, region_turns, subtree_of_name,
-    subtrees_of_level,
+    Bottleneck, Bounded, CompanionMetric, Core, CountedCompanions, DeepGroup, DeepTree, GivenMetric,
+    GivenMetrics, LocatingEvent, MOST_NODES_IN_TURNS, MOST_TURNS, NoDeeper, PublishedNames, RegionTurn,
+    TimedEvent, companions, core_as_published, core_of_subtree, cores, counted_companions, deep_tree,
+    deep_tree_of, deepest_level, fingerprint, groups_of_level, is_bounded, metric_of_name, not_measured,
+    published_names, region_turns, subtree_of_name, subtrees_of_level,
 };
 pub use options::{
     CoreKind, Corrections, OptionNames, Options, SourceKind, Target, TurnPart, WantedNodes, name_options,

@@ -18,6 +18,12 @@ pub struct Rotation {
 const MOST_GROUPS: usize = 64;
 
 impl Rotation {
+    /// The most groups of one.
+    #[must_use]
+    pub const fn most_groups() -> usize {
+        MOST_GROUPS
+    }
+
     /// Of so many groups, of which the first that `choose` gives is any.
     ///
     /// # Panics

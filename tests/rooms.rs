@@ -37,6 +37,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("topdown-seam", &[]),
     ("topdown", &["topdown-seam"]),
     ("topdown-table", &[]),
+    ("topdown-metric-files", &["topdown"]),
     ("topdown-report", &["topdown-seam", "topdown", "topdown-table"]),
     ("topdown-preload", &["topdown-seam", "topdown", "topdown-table"]),
     ("topdown-record", &["topdown-seam", "topdown", "topdown-table", "topdown-report"]),
@@ -44,7 +45,15 @@ const CRATES: &[(&str, &[&str])] = &[
     ("topdown-selftest", &["topdown-seam", "topdown", "topdown-report"]),
     (
         "topdown-cli",
-        &["topdown-seam", "topdown", "topdown-table", "topdown-report", "topdown-record", "topdown-selftest"],
+        &[
+            "topdown-seam",
+            "topdown",
+            "topdown-table",
+            "topdown-metric-files",
+            "topdown-report",
+            "topdown-record",
+            "topdown-selftest",
+        ],
     ),
     ("topdown-jevents", &["topdown-seam"]),
 ];

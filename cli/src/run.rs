@@ -133,7 +133,7 @@ fn measured(arguments: &Arguments) -> Result<End, Failure> {
         // not after hours that it cannot be written
         Output::check(output).map_err(|error| failed(error.to_string()))?;
     }
-    reported(arguments, library.as_deref(), format)
+    reported(arguments, library.as_deref(), format, &turns)
 }
 
 impl Arguments {
@@ -154,7 +154,7 @@ impl Arguments {
             }
             return Ok(TurnPlan::default());
         }
-        TurnPlan::of(self.td_level, &self.deep, None)
+        TurnPlan::of(self.td_level, &self.deep, None, false)
     }
 
     /// Whether the command has regions, as far as that is known before it runs.
@@ -218,7 +218,12 @@ fn outside_options(level: u32, may_load: bool, loaded: bool) -> Option<Options> 
 }
 
 /// Runs the command with the library, if that is to be loaded, and writes the report.
-fn reported(arguments: &Arguments, library: Option<&Path>, format: Format) -> Result<End, Failure> {
+fn reported(
+    arguments: &Arguments,
+    library: Option<&Path>,
+    format: Format,
+    turns: &TurnPlan,
+) -> Result<End, Failure> {
     let failed = |text| (FAILED, text);
     let (mut directory, library) = match Directory::new() {
         Ok(directory) => (directory, library),
@@ -244,7 +249,7 @@ fn reported(arguments: &Arguments, library: Option<&Path>, format: Format) -> Re
     let has_nodes = is(NODES, &|value| !value.is_empty());
     let alone = arguments.inside || simulated || has_nodes || is(SOURCE, &|value| value == "counters");
     let alone = alone && library.is_some();
-    let (turns, level) = (arguments.turns()?, arguments.td_level.unwrap_or(0));
+    let level = arguments.td_level.unwrap_or(0);
     // (of short executions registers tell little, and on E-cores there are none)
     let of_regions = beside_registers_fits(loaded.is_some() && !alone && turns.parts.is_empty() && level < 2)
         && !sources::is_chosen()
@@ -278,7 +283,7 @@ fn reported(arguments: &Arguments, library: Option<&Path>, format: Format) -> Re
         let mut count = match (&options, arguments.per_process) {
             (None, _) => None,
             (Some(options), true) => OutsideGroups::by_task(pid, options).ok(),
-            (Some(options), false) => OutsideGroups::of_whole(pid, options, &[], &turns)
+            (Some(options), false) => OutsideGroups::of_whole(pid, options, &[], turns)
                 .inspect_err(|why| {
                     turns.parts.iter().take(1).for_each(|_| say(&format!("nothing is measured: {why}")))
                 })

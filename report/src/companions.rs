@@ -26,7 +26,9 @@ impl CompanionFigure {
     /// "info_thread_ipc 1.23 per cycle (between 1.20 and 1.26)"; None: it has no value.
     fn text(&self) -> Option<String> {
         let value = self.number(self.value?);
-        let unit = if self.unit == "share" { String::new() } else { format!(" {}", self.unit) };
+        // (a file's metric may have no unit)
+        let has_word = self.unit != "share" && !self.unit.is_empty();
+        let unit = if has_word { format!(" {}", self.unit) } else { String::new() };
         let ends = match (self.low, self.high) {
             (Some(low), Some(high)) => format!("between {} and {}", self.number(low), self.number(high)),
             (Some(low), None) => format!("{} or more", self.number(low)),
@@ -81,6 +83,7 @@ mod tests {
             text("GB/s", 0.00123, 0.0, Some(0.01)),
             "info_thread_ipc 0.00123 GB/s (between 0 and 0.0100)"
         );
+        assert_eq!(text("", 2.0, 1.0, Some(3.0)), "info_thread_ipc 2.00 (between 1.00 and 3.00)");
     }
 
     #[test]

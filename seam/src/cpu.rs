@@ -28,14 +28,19 @@ pub const ARM64: u32 = 0;
 const IMPLEMENTERS: [(u32, &str); 5] =
     [(0x41, "Arm"), (0x48, "HiSilicon"), (0x4e, "NVIDIA"), (0x46, "Fujitsu"), (0xc0, "Ampere")];
 
+/// The implementer with this number.
+#[must_use]
+pub fn implementer(number: u32) -> String {
+    let known = IMPLEMENTERS.iter().find(|(own, _)| *own == number);
+    known.map_or_else(|| format!("implementer {number:#x}"), |(_, name)| (*name).into())
+}
+
 impl Identity {
     /// The CPU with this MIDR_EL1.
     pub fn of_midr(midr: u32) -> Identity {
         let (implementer, variant, part, revision) =
             (midr >> 24, midr >> 20 & 0xf, midr >> 4 & 0xfff, midr & 0xf);
-        let known = IMPLEMENTERS.iter().find(|(number, _)| *number == implementer);
-        let vendor =
-            known.map_or_else(|| format!("implementer {implementer:#x}"), |(_, name)| (*name).into());
+        let vendor = self::implementer(implementer);
         let name = format!("{vendor} part {part:#x} r{variant}p{revision}");
         Identity {
             vendor,

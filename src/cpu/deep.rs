@@ -73,6 +73,7 @@ pub struct DeepEvent {
     pub name: String,
     /// Of perf_event_attr.
     pub config: u64,
+    /// The same: the value of an extra register.
     pub config1: u64,
     /// It has a counter of its own.
     pub fixed: bool,

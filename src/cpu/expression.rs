@@ -4,9 +4,11 @@
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expression {
+    /// A constant.
     Number(f64),
     /// An event, a node, `slots`, or `width`.
     Name(String),
+    /// What an operator makes of two.
     Of(Operator, Box<[Expression; 2]>),
     /// The second where the first is not 0, else the third.
     If(Box<[Expression; 3]>),
@@ -15,11 +17,17 @@ pub enum Expression {
 /// What is done with two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
+    /// The sum.
     Plus,
+    /// The first less the second.
     Minus,
+    /// The product.
     Times,
+    /// The first divided by the second.
     By,
+    /// The lesser.
     Min,
+    /// The greater.
     Max,
     /// 1 where the first is less, else 0.
     Less,

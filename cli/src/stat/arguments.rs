@@ -199,7 +199,7 @@ impl Arguments {
                 "--metrics tells what a report has, and -I, -r, -x, -j and --per-... show rows: without these",
             ));
         }
-        let turns = TurnPlan::of(self.what.td_level, &self.what.deep, self.cpus.as_ref())?;
+        let turns = TurnPlan::of(self.what.td_level, &self.what.deep, self.cpus.as_ref(), self.what.kernel)?;
         let refused = [(self.by().is_some(), "rows of parts (--per-...)"), (self.wait, "--wait")];
         match refused.iter().find(|(given, _)| *given && !turns.parts.is_empty()) {
             Some((_, what)) => Err(failed(format!(

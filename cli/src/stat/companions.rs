@@ -159,15 +159,19 @@ fn figure(
     match sampled {
         Err(why) => CompanionFigure { why, ..none },
         Ok(estimates) => {
-            // (a rate is per second)
-            let is_rate = companion.unit.ends_with("/s");
-            let per = if is_rate { whole.wall.as_secs_f64() } else { 1.0 };
-            let [value, low, high] =
-                estimates.value_and_bounds(|counts| companion.value(whole.slots, counts) / per);
+            let estimates = estimates.with_slots(whole);
+            let seconds = whole.wall.as_secs_f64();
+            let told = |counts: &[f64]| match counts.split_last() {
+                Some((slots, counts)) => companion.value(*slots, seconds, counts),
+                None => f64::NAN,
+            };
+            let [value, low, high] = estimates.value_and_bounds(told, companion.bends());
             let why = if value.is_some() { "" } else { "nothing was seen of what it is divided by" };
-            // (what was not counted is the likeliest as the rest)
-            let all = if is_rate { 1.0 + whole.likely_uncounted / whole.slots } else { 1.0 };
-            let likely = value.map(|value| high.map_or(value * all, |high| (value * all).min(high)));
+            // (what was not counted is the likeliest as the rest: of a share of counts that is nothing, of a rate it is some)
+            let all = 1.0 + whole.likely_uncounted / whole.slots;
+            let scaled: Vec<f64> = estimates.counts.iter().map(|count| count * all).collect();
+            let likely = value.and(Some(told(&scaled)).filter(|likely| likely.is_finite()));
+            let likely = likely.map(|likely| high.map_or(likely, |high| likely.min(high)));
             let value = likely.map(|likely| low.map_or(likely, |low| likely.max(low)));
             // (a latency that its field does not hold may be of any length)
             let is_saturated = companion.latencies().any(|latency| {
@@ -259,31 +263,51 @@ impl GroupEstimates {
 }
 
 impl Estimates {
+    /// With all slots behind the counts: of these nothing is estimated, but what passed uncounted had some.
+    fn with_slots(mut self, whole: &WholeCount) -> Estimates {
+        self.counts.push(whole.slots);
+        self.more.push(whole.uncounted);
+        self
+    }
+
     /// A function of the counts, and the ends of its interval: its values where the counts are as far off as their errors go, in the direction in
-    /// which it changes the most, with what was not counted. None: no number, or no end.
-    fn value_and_bounds(&self, of: impl Fn(&[f64]) -> f64) -> [Option<f64>; 3] {
-        let slope = |k: usize| {
-            let step = (self.counts[k] * 1e-6).max(1e-3);
-            let at = |by: f64| {
-                let mut moved = self.counts.clone();
-                moved[k] += by;
-                of(&moved)
-            };
-            // (no count is below nothing)
-            if self.counts[k] >= step {
-                (at(step) - at(-step)) / (2.0 * step)
-            } else {
-                (at(step) - at(0.0)) / step
-            }
-        };
-        let value = of(&self.counts);
-        if self.counts.is_empty() {
-            return [Some(value).filter(|value| value.is_finite()); 3];
+    /// which it changes the most, with what was not counted. Where it `bends`, it changes in other directions elsewhere: its ends in these are
+    /// among them. None: no number, or no end.
+    fn value_and_bounds(&self, of: impl Fn(&[f64]) -> f64, bends: bool) -> [Option<f64>; 3] {
+        let value = Some(of(&self.counts)).filter(|value| value.is_finite());
+        let mut directions = vec![slopes(&of, &self.counts)];
+        // (what is moved to nothing may be one event, too: the last that a choice does not see as nothing)
+        let mut least_counts = vec![0.0];
+        if bends {
+            let elsewhere = self.corners().into_iter().map(|corner| slopes(&of, &corner));
+            directions.extend(elsewhere.filter(|slopes| slopes.iter().all(|slope| slope.is_finite())));
+            least_counts.push(1.0);
         }
-        let slopes: Vec<f64> = (0..self.counts.len()).map(slope).collect();
+        let moved = |sign: f64, slopes: &[f64], least: f64| -> Vec<f64> {
+            let all = self.counts.iter().zip(self.along(slopes)).enumerate();
+            all.map(|(k, (count, off))| {
+                let more = if sign * slopes[k] > 0.0 { self.more[k] } else { 0.0 };
+                (count + sign * off).max(count.min(least)) + more
+            })
+            .collect()
+        };
+        let end = |sign: f64| {
+            let of_all =
+                directions.iter().flat_map(|slopes| least_counts.iter().map(move |least| (slopes, *least)));
+            let ends = of_all.map(|(slopes, least)| of(&moved(sign, slopes, least)));
+            let ends: Option<Vec<f64>> = ends.map(|end| Some(end).filter(|end| end.is_finite())).collect();
+            // (where it bends, an end may be on the other side)
+            let further = |a: f64, b: f64| if sign < 0.0 { a.min(b) } else { a.max(b) };
+            ends?.into_iter().chain(value).reduce(further)
+        };
+        [value, end(-1.0), end(1.0)]
+    }
+
+    /// How the counts are off that change a function of these slopes the most.
+    fn along(&self, slopes: &[f64]) -> Vec<f64> {
         let (mut off, mut fars) = (vec![0.0; self.counts.len()], Vec::new());
         for group in &self.groups {
-            let (along, far) = group.along(&slopes);
+            let (along, far) = group.along(slopes);
             group.places.iter().zip(along).for_each(|(place, along)| off[*place] = along);
             fars.push((far, (group.part / (1.0 - group.part)).sqrt()));
         }
@@ -294,20 +318,42 @@ impl Estimates {
             .map(|(k, l)| 2.0 * fars[k].0 * fars[l].0 * (fars[k].1 * fars[l].1).min(1.0))
             .sum();
         let far = if squares > 0.0 { (squares + shared).sqrt() / squares } else { 0.0 };
-        let end = |sign: f64| {
-            let moved = self.counts.iter().enumerate().map(|(k, count)| {
-                let more = if sign * slopes[k] > 0.0 { self.more[k] } else { 0.0 };
-                (count + sign * far * off[k]).max(0.0) + more
-            });
-            Some(of(&moved.collect::<Vec<f64>>())).filter(|end| end.is_finite())
-        };
-        let value = Some(value).filter(|value| value.is_finite());
-        let (low, high) = (end(-1.0), end(1.0));
-        // (where it bends, an end may be on the other side)
-        let least = |end: Option<f64>| end.zip(value).map_or(end, |(end, value)| Some(end.min(value)));
-        let most = |end: Option<f64>| end.zip(value).map_or(end, |(end, value)| Some(end.max(value)));
-        [value, least(low), most(high)]
+        off.into_iter().map(|off| far * off).collect()
     }
+
+    /// The counts where each is as far off as it may be, in both directions, and the others with it.
+    fn corners(&self) -> Vec<Vec<f64>> {
+        let mut corners = Vec::new();
+        for (k, sign) in (0..self.counts.len()).flat_map(|k| [(k, -1.0), (k, 1.0)]) {
+            let mut slopes = vec![0.0; self.counts.len()];
+            slopes[k] = 1.0;
+            let moved = self.counts.iter().zip(self.along(&slopes)).zip(&self.more).enumerate();
+            corners.push(
+                moved
+                    .map(|(place, ((count, off), more))| {
+                        let more = if place == k && sign > 0.0 { *more } else { 0.0 };
+                        (count + sign * off).max(0.0) + more
+                    })
+                    .collect(),
+            );
+        }
+        corners
+    }
+}
+
+/// How much a function changes with each of these counts.
+fn slopes(of: &impl Fn(&[f64]) -> f64, counts: &[f64]) -> Vec<f64> {
+    let slope = |k: usize| {
+        let step = (counts[k] * 1e-6).max(1e-3);
+        let at = |by: f64| {
+            let mut moved = counts.to_vec();
+            moved[k] += by;
+            of(&moved)
+        };
+        // (no count is below nothing)
+        if counts[k] >= step { (at(step) - at(-step)) / (2.0 * step) } else { (at(step) - at(0.0)) / step }
+    };
+    (0..counts.len()).map(slope).collect()
 }
 
 /// What each turn counts for these figures, by its group; nothing where none is wanted.
@@ -367,7 +413,7 @@ mod tests {
             let truth = totals[1] / totals[2];
             for (k, places) in [[(1, 1), (1, 2)], [(1, 1), (2, 2)]].iter().enumerate() {
                 let [value, low, high] =
-                    estimates(places, &counted, &whole).unwrap().value_and_bounds(quotient);
+                    estimates(places, &counted, &whole).unwrap().value_and_bounds(quotient, false);
                 let (low, high) = (low.unwrap(), high.unwrap_or(f64::INFINITY));
                 assert!(low <= truth && truth <= high, "{program} {places:?}: {low} {truth} {high}");
                 assert!(low <= value.unwrap() && value.unwrap() <= high);
@@ -378,6 +424,45 @@ mod tests {
         // (and it is not everything)
         let mean = wide.map(|wide| wide / f64::from(told));
         assert!(mean[0] < 1.5 && mean[1] < 1.5, "{mean:?}");
+    }
+
+    /// Programs of an event at a steady rate, and of one whose rate changes and is much the same on average: the lesser of both, and one by the other
+    /// where there is more of it.
+    #[test]
+    fn the_truth_is_in_the_interval_of_what_bends() {
+        let mut random = Random::new(41);
+        let mut part = || random.below(1 << 20) as f64 / f64::from(1 << 20);
+        let least = |counts: &[f64]| counts[0].min(counts[1]);
+        let chosen = |counts: &[f64]| if counts[1] > counts[0] { counts[1] / counts[0] } else { 1.0 };
+        let mut outside = [0, 0];
+        for program in 0..400 {
+            let (mut counted, mut totals) = (BTreeMap::<u32, TurnCounts>::new(), [0.0; 3]);
+            let (size, middle) = (0.1 + 0.3 * part(), 0.49 + 0.02 * part());
+            for turn in 0..120 {
+                let slots = (1e6 * (0.5 + part())) as u64;
+                let changing = middle + size * if turn / 20 % 2 == 0 { 1.0 } else { -1.0 };
+                let counts = [0.5, changing].map(|rate| (rate * slots as f64) as u64);
+                let mut sum = Sum { slots, time_running_ns: slots, ..Sum::default() };
+                sum.counted[..2].copy_from_slice(&counts);
+                [slots, counts[0], counts[1]]
+                    .iter()
+                    .zip(&mut totals)
+                    .for_each(|(one, all)| *all += *one as f64);
+                counted.entry(if part() < 0.4 { 1 } else { 2 }).or_default().add(&sum, &[], 1.0);
+            }
+            let whole = WholeCount { turns: 120, slots: totals[0], ..WHOLE };
+            let estimates = estimates(&[(1, 1), (1, 2)], &counted, &whole).unwrap();
+            for of in [&least as &dyn Fn(&[f64]) -> f64, &chosen] {
+                let truth = of(&totals[1..]);
+                for (bends, outside) in [true, false].into_iter().zip(&mut outside) {
+                    let [_, low, high] = estimates.value_and_bounds(of, bends).map(Option::unwrap);
+                    *outside += u32::from(truth < low * (1.0 - 1e-5) || truth > high * (1.0 + 1e-5));
+                }
+            }
+            assert_eq!(outside[0], 0, "{program}");
+        }
+        // (its slopes where it is are not enough)
+        assert!(outside[1] > 20, "{outside:?}");
     }
 
     /// Programs with an event that happens in a few turns of all, together, and at other times never, or hardly: then one of the few is to be seen.
@@ -407,7 +492,8 @@ mod tests {
             }
             let whole = WholeCount { turns: 250, slots: totals[0], ..WHOLE };
             let estimates = estimates(&[(1, 1)], &counted, &whole).unwrap();
-            let [value, low, high] = estimates.value_and_bounds(|counts| counts[0]).map(Option::unwrap);
+            let [value, low, high] =
+                estimates.value_and_bounds(|counts| counts[0], false).map(Option::unwrap);
             assert!(low <= totals[1] && totals[1] <= high, "{program}: {low} {} {high} {value}", totals[1]);
             unseen += u32::from(value == 0.0 && totals[1] > 0.0);
             bounded += high / totals[0];
@@ -446,8 +532,9 @@ mod tests {
         let per_slot = |counts: &[f64]| counts[0] / 20_000.0;
         let ends = |uncounted| {
             let whole = WholeCount { uncounted, ..WHOLE };
-            let [value, low, high] =
-                estimates(&[(1, 1)], &steady(20, [1_000, 50]), &whole).unwrap().value_and_bounds(per_slot);
+            let [value, low, high] = estimates(&[(1, 1)], &steady(20, [1_000, 50]), &whole)
+                .unwrap()
+                .value_and_bounds(per_slot, false);
             [value.unwrap(), low.unwrap(), high.unwrap()]
         };
         assert_eq!(ends(0.0), [0.05; 3], "all was counted");
@@ -458,10 +545,10 @@ mod tests {
     #[test]
     fn what_was_never_seen_has_an_upper_end_and_what_it_divides_none() {
         let estimates = estimates(&[(1, 1)], &steady(10, [1_000, 0]), &WHOLE).unwrap();
-        let [value, low, high] = estimates.value_and_bounds(|counts| counts[0]);
+        let [value, low, high] = estimates.value_and_bounds(|counts| counts[0], false);
         // (one in a cycle of all that half of the turns leave)
         assert!(value == Some(0.0) && low == Some(0.0) && high.unwrap() >= 2_500.0, "{high:?}");
-        assert_eq!(estimates.value_and_bounds(|counts| 5.0 / counts[0])[0], None);
+        assert_eq!(estimates.value_and_bounds(|counts| 5.0 / counts[0], false)[0], None);
     }
 
     #[test]

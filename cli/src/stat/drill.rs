@@ -4,6 +4,7 @@
 
 use super::companions;
 use super::cpus::cpus_of;
+use super::metric_files::{self, MetricFiles};
 use super::stretches::{Stretches, ToldNode};
 use crate::outcome::{Failure, failed};
 use crate::say;
@@ -11,7 +12,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use topdown::{
     Bottleneck, Bounded, CompanionMetric, CountedCompanions, DeepGroup, DeepTree, FEWEST_TURNS, Node,
-    TD_NODE_NONE, TD_UNIT_SLOTS, TimedEvent, TurnPart, counted_companions, deep_tree, metric,
+    Rotation, TD_NODE_NONE, TD_UNIT_SLOTS, TimedEvent, TurnPart, counted_companions, deep_tree, metric,
 };
 use topdown_report::model::{BottleneckFigure, CompanionFigure, Finding};
 use topdown_report::{Format, NodeKind, ShareInterval};
@@ -54,8 +55,9 @@ pub struct DeepNodes {
     #[arg(long)]
     pub drill: bool,
     /// Companion figures of the whole, counted in turns: ipc, clock, mpki, branches, frontend, memory, bandwidth, tlb, fp, smt, all, perf's or
-    /// Arm's names of figures or of groups (`topdown list --metrics`)
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = name)]
+    /// Arm's names of figures or of groups (`topdown list --metrics`); and all metrics of each FILE (a path with a / in it, or that ends with
+    /// .json): JSON of Intel's perfmon, of Linux perf's pmu-events, or of Arm's telemetry
+    #[arg(long, value_name = "NAME|FILE,...", value_delimiter = ',', value_parser = name)]
     pub metrics: Vec<String>,
     /// Sample retire latencies (PEBS with timing), and tell the nodes that follow from them; alone: tell the latencies
     #[arg(long)]
@@ -110,7 +112,8 @@ const MOST_WISHED: f64 = 4.0;
 const PHASE: u64 = 32;
 
 impl TurnPlan {
-    /// What counts what is wanted, on these CPUs alone if there are some; none, if one group does, or none here (`td_open` says why).
+    /// What counts what is wanted, on these CPUs alone if there are some, in user mode or in the kernel, too; none, if one group does, or none
+    /// here (`td_open` says why).
     ///
     /// # Errors
     /// A node is none, or cannot be counted here.
@@ -118,6 +121,7 @@ impl TurnPlan {
         level: Option<u32>,
         wanted: &DeepNodes,
         cpus: Option<&BTreeSet<u32>>,
+        counts_kernel: bool,
     ) -> Result<TurnPlan, Failure> {
         let subtree = |subtree| TurnPart { subtree, group: 0 };
         let own = |level| topdown::subtrees_of_level(level).into_iter().map(subtree);
@@ -147,13 +151,15 @@ impl TurnPlan {
             }
         }
         let timed_nodes = tree.map_or(Vec::new(), |tree| timed_nodes(tree, level, wanted));
-        let CountedCompanions { metrics, timed } = companions_of(wanted, &timed_nodes)?;
-        let of_metrics = companions::groups_of(&metrics).into_iter();
-        let of_metrics = of_metrics.map(|group| TurnPart { subtree: TD_NODE_NONE, group });
-        let of_levels = match tree {
+        let of_levels: Vec<TurnPart> = match tree {
             Some(tree) => own(2).chain(deep_parts(tree, level, &wanted.nodes, &timed_nodes)?).collect(),
             None => held,
         };
+        // (and one of whole levels)
+        let room = Rotation::most_groups().saturating_sub(of_levels.len() + 1);
+        let CountedCompanions { metrics, timed } = companions_of(wanted, &timed_nodes, counts_kernel, room)?;
+        let of_metrics = companions::groups_of(&metrics).into_iter();
+        let of_metrics = of_metrics.map(|group| TurnPart { subtree: TD_NODE_NONE, group });
         let parts = of_levels.into_iter().chain(of_metrics).collect();
         Ok(TurnPlan { parts, drills: wanted.drill, metrics: Rc::new(metrics), timed })
     }
@@ -204,25 +210,46 @@ fn deep_parts(
     Ok(parts)
 }
 
-/// The companion figures that are wanted, and these nodes.
-fn companions_of(wanted: &DeepNodes, nodes: &[u32]) -> Result<CountedCompanions, Failure> {
+/// The companion figures that are wanted, those of the files among them, and these nodes, in so many groups at most.
+fn companions_of(
+    wanted: &DeepNodes,
+    nodes: &[u32],
+    counts_kernel: bool,
+    most_groups: usize,
+) -> Result<CountedCompanions, Failure> {
     let refused = |what: String| failed(format!("--metrics: {what}"));
+    let (paths, names): (Vec<String>, Vec<String>) =
+        wanted.metrics.iter().cloned().partition(|item| metric_files::is_file(item));
+    let files = MetricFiles::read(paths, counts_kernel)?;
     // (of nodes that are named it samples what these take)
     let has_all = wanted.record_tpebs && wanted.nodes.is_empty();
-    let names: Vec<String> = wanted.metrics.iter().cloned().chain(has_all.then(|| LATENCY.into())).collect();
-    let counted = counted_companions(&names, nodes)
-        .ok_or_else(|| refused("there is no room for the groups of so many figures: name fewer".into()))?;
-    if counted.metrics.is_empty() && !names.is_empty() && topdown::companions().is_empty() {
+    let names: Vec<String> = names.into_iter().chain(has_all.then(|| LATENCY.into())).collect();
+    let counted = counted_companions(&names, nodes, files.given(), most_groups).ok_or_else(|| {
+        refused("there is no room for the groups of so many figures: name fewer, or a file of fewer".into())
+    })?;
+    if !wanted.has_figures() {
+        return Ok(counted);
+    }
+    let all = &counted.metrics;
+    let built_in = topdown::companions();
+    files.check(all)?;
+    let has_names = !names.is_empty() || !wanted.metrics.is_empty();
+    if all.is_empty() && has_names && built_in.is_empty() {
         return Err(refused(
             "no companion figures are published for this CPU, or its core is not counted".into(),
         ));
     }
-    let all = &counted.metrics;
     if wanted.record_tpebs && counted.timed.is_empty() {
         return Err(failed(
-            "--record-tpebs: no node of this CPU's tree follows from retire latencies, or no counter is left for them beside level 1",
+            "--record-tpebs: no node of this CPU's tree follows from retire latencies, no counter is left for them beside level 1, or other figures have all turns",
         ));
     }
+    if all.iter().any(|one| one.untold.is_empty()) && companions::groups_of(all).is_empty() {
+        return Err(refused(
+            "none of these figures takes an event, which is what is counted: name one that does".into(),
+        ));
+    }
+    files.say_replaced(&built_in);
     for name in names.iter().filter(|name| *name != "all" && *name != LATENCY) {
         let asked: Vec<_> = all.iter().filter(|one| one.is_called(name)).collect();
         let Some(first) = asked.first() else {

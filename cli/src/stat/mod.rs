@@ -17,6 +17,7 @@ pub mod group;
 pub mod groups;
 pub mod intervals;
 pub mod ipc;
+mod metric_files;
 mod outside;
 mod publisher;
 mod repeated;

@@ -2,9 +2,9 @@
 //! the counts of some events, which groups of the tree count, all in one if they fit into it.
 #![forbid(unsafe_code)]
 
-use super::value::{CountOf, Value};
+use super::value::{CountOf, Counted, Value};
 use crate::cpu::deep::{DeepCompanion, DeepEvent, DeepNode, RETIRE_LATENCY};
-use crate::cpu::expression::Expression;
+use crate::cpu::expression::{Expression, Operator};
 use crate::model::metrics::TD_NODE_NONE;
 
 /// Counters of a group. Behind them are the retire latencies that samples beside it tell.
@@ -41,10 +41,39 @@ pub struct CountedCompanions {
     pub timed: Vec<TimedEvent>,
 }
 
+/// Metrics that somebody gives in files of their own, with what counts them.
+#[derive(Clone, Debug, Default)]
+pub struct GivenMetrics {
+    /// The events that they take. Of one name the first is meant, before those of this CPU's text.
+    pub events: Vec<DeepEvent>,
+    /// Each of events, of names of this CPU's text, and of `smt_on`, `tsc_ghz`, `duration_time` and `TOPDOWN.SLOTS`.
+    pub metrics: Vec<GivenMetric>,
+}
+
+/// A metric that somebody gives.
+#[derive(Clone, Debug)]
+pub struct GivenMetric {
+    /// Its name.
+    pub name: String,
+    /// What it is in; "share": of one.
+    pub unit: String,
+    /// Its formula; or else why it cannot be told.
+    pub value: Result<Expression, String>,
+}
+
+impl GivenMetric {
+    /// The published figure of its name.
+    #[must_use]
+    pub fn published_name(&self) -> String {
+        let own = self.name.to_ascii_lowercase();
+        own.strip_prefix("tma_").map(String::from).unwrap_or(own)
+    }
+}
+
 /// A figure.
 #[derive(Clone, Debug)]
 pub struct CompanionMetric {
-    /// perf's name, without "tma_".
+    /// perf's name, without "tma_"; of a given one its own.
     pub name: String,
     /// What it is in: "per cycle", "GB/s"; "share": of one.
     pub unit: String,
@@ -70,12 +99,13 @@ struct CountedEvent {
 }
 
 impl CompanionMetric {
+    /// Of this name, unit and groups.
     pub(super) fn new(
-        text: &DeepCompanion,
+        (name, unit, groups): (&str, &str, &[String]),
         value: Result<Value, String>,
         counts: impl Iterator<Item = (CountOf, &'static str)>,
     ) -> CompanionMetric {
-        let (name, unit, groups) = (text.name.clone(), text.unit.clone(), text.groups.clone());
+        let (name, unit, groups) = (name.into(), unit.into(), groups.to_vec());
         let counted = counts.map(|(of, name)| CountedEvent { of, name, group: 0, counter: 0 });
         let (value, counted, untold) = match value {
             Ok(value) => (value, counted.collect(), String::new()),
@@ -123,11 +153,17 @@ impl CompanionMetric {
         is_called(&self.name, &self.groups, name)
     }
 
-    /// Its value, of so many slots and counts of the events at `places`, in their order. (A rate is of all the time in which they were
-    /// counted; what is divided by nothing is no number, or infinite)
+    /// Whether its formula has a minimum, a maximum or a choice.
     #[must_use]
-    pub fn value(&self, slots: f64, counts: &[f64]) -> f64 {
-        self.value.evaluate(slots, &|of| self.count(of, counts))
+    pub fn bends(&self) -> bool {
+        self.value.bends()
+    }
+
+    /// Its value, of so many slots, the seconds in which they were counted, and counts of the events at `places`, in their order. (What is
+    /// divided by nothing is no number.)
+    #[must_use]
+    pub fn value(&self, slots: f64, seconds: f64, counts: &[f64]) -> f64 {
+        self.value.evaluate(&Counted { slots, seconds, count: &|of| self.count(of, counts) })
     }
 
     fn count(&self, of: CountOf, counts: &[f64]) -> f64 {
@@ -153,6 +189,14 @@ impl CompanionMetric {
     pub fn latencies(&self) -> impl Iterator<Item = usize> {
         let all = self.counted.iter().enumerate();
         all.filter(|(_, one)| matches!(one.of, CountOf::Latencies(_))).map(|(place, _)| place)
+    }
+}
+
+/// Of the formula of a published figure what is told: a rate is per second.
+pub(super) fn per_second(unit: &str, value: Value) -> Value {
+    match unit.ends_with("/s") {
+        true => Value::Of(Operator::By, Box::new([value, Value::Seconds])),
+        false => value,
     }
 }
 

@@ -41,8 +41,11 @@ impl DeepFacts {
         let mut slots = pmus.map(|pmu| format!("/sys/bus/event_source/devices/{pmu}/events/slots"));
         let is_arm64 = own.family == ARM64;
         let pmu = if cfg!(target_arch = "aarch64") { device(&linux).filter(|_| is_arm64) } else { None };
+        // (that of arm64 takes no counter that a group would need, as in plan::meets_watchdog; where CPUID tells of no counters, there is no
+        // fixed one for it)
+        let watchdog = !is_arm64 && is("/proc/sys/kernel/nmi_watchdog");
         let of_text = match own.counting {
-            Counting::Counters(counters) if is_arm64 && counters.general > 0 => counters.general,
+            Counting::Counters(counters) if counters.general > 0 => counters.general - usize::from(watchdog),
             _ => COUNTERS,
         };
         DeepFacts {
@@ -52,8 +55,7 @@ impl DeepFacts {
             },
             smt: is("/sys/devices/system/cpu/smt/active"),
             tsc_ghz: tsc_of_kernel(&linux).or_else(cpu::tsc_ghz),
-            // (that of arm64 takes no counter that a group would need, as in plan::meets_watchdog)
-            watchdog: !is_arm64 && is("/proc/sys/kernel/nmi_watchdog"),
+            watchdog,
             shows_slots: slots.any(|file| linux.exists(&file)),
             shown: pmu.map_or(u64::MAX, shown_by),
         }

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use super::DeepNodeInfo;
-use super::companion::{CompanionMetric, place_of_timed};
+use super::companion::{self, CompanionMetric, GivenMetric, place_of_timed};
 use super::facts::DeepFacts;
 use super::value::{CountOf, Taken, Value};
 use crate::cpu::deep::{DeepCompanion, DeepEvent, DeepNode, DeepText, DeepUnit};
@@ -78,6 +78,15 @@ impl Draft {
         with.listed.extend(other.listed.iter().cloned());
         with
     }
+}
+
+/// Groups of companion figures that are being filled.
+struct CompanionDrafts {
+    counted: Vec<Draft>,
+    /// Of level 1 alone, beside which these events are sampled.
+    timed: Vec<Draft>,
+    /// There can be no more of both.
+    most: usize,
 }
 
 /// An input of a group.
@@ -307,21 +316,36 @@ pub(super) fn plan(core: &DeepCore, facts: &DeepFacts) -> DeepPlan {
     DeepPlan { groups, nodes }
 }
 
-/// Plans the groups of companion figures of a text; each figure has the places of these in place of numbers.
+/// Plans the groups of companion figures of a text, and of those that are given besides, no more than so many; each figure has the places of
+/// these in place of numbers.
 pub(super) fn plan_companions<'t>(
     core: &DeepCore,
     wanted: impl Iterator<Item = &'t DeepCompanion>,
+    given: &[GivenMetric],
+    most_groups: usize,
     facts: &DeepFacts,
 ) -> (Vec<PlannedGroup>, Vec<CompanionMetric>) {
-    let (mut drafts, mut timed) = (Vec::new(), Vec::new());
-    let companions: Vec<CompanionMetric> =
-        wanted.map(|one| core.draft_companion(one, &mut drafts, &mut timed, facts)).collect();
-    let of_counts = drafts.iter().map(|draft| core.group(draft, &[]));
+    let mut drafts = CompanionDrafts { counted: Vec::new(), timed: Vec::new(), most: most_groups };
+    let mut companions: Vec<CompanionMetric> = wanted
+        .map(|one| {
+            let value = Value::of(&one.value, core, facts);
+            let value = value.map(|value| companion::per_second(&one.unit, value));
+            core.draft_companion((&one.name, &one.unit, &one.groups), value, &mut drafts, facts)
+        })
+        .collect();
+    // (for given ones nothing is sampled)
+    let counting = DeepCore { times: false, ..*core };
+    companions.extend(given.iter().map(|one| {
+        let value = one.value.as_ref().map_err(String::clone);
+        let value = value.and_then(|value| Value::of(value, &counting, facts));
+        core.draft_companion((&one.name, &one.unit, &[]), value, &mut drafts, facts)
+    }));
+    let of_counts = drafts.counted.iter().map(|draft| core.group(draft, &[]));
     let of_level_1 = |draft: &Draft| PlannedGroup {
         timed: draft.taken.events.iter().copied().collect(),
         ..core.group(&Draft::default(), &[])
     };
-    let groups: Vec<PlannedGroup> = of_counts.chain(timed.iter().map(of_level_1)).collect();
+    let groups: Vec<PlannedGroup> = of_counts.chain(drafts.timed.iter().map(of_level_1)).collect();
     let companions = companions.into_iter().map(|one| core.placed(one, &groups)).collect();
     (groups, companions)
 }
@@ -498,13 +522,12 @@ impl<'t> DeepCore<'t> {
     /// takes are sampled beside level 1, as many at a time as could be counted there.
     fn draft_companion(
         &self,
-        companion: &DeepCompanion,
-        drafts: &mut Vec<Draft>,
-        timed: &mut Vec<Draft>,
+        name_unit_groups: (&str, &str, &[String]),
+        value: Result<Value, String>,
+        drafts: &mut CompanionDrafts,
         facts: &DeepFacts,
     ) -> CompanionMetric {
         let mut taken = Taken::default();
-        let value = Value::of(&companion.value, self, facts);
         let value =
             value.inspect(|value| value.take(&mut taken)).and_then(|value| match taken.nodes.is_empty() {
                 true => Ok(value),
@@ -527,14 +550,21 @@ impl<'t> DeepCore<'t> {
             Some(part) => Err(too_much(self, &part.taken, facts)),
             None => Ok(value),
         });
-        if value.is_ok() {
-            parts.into_iter().for_each(|part| put(self, drafts, 0, part, facts));
-            sampled.into_iter().for_each(|part| put(self, timed, 0, part, facts));
-        }
+        let value = value.and_then(|value| {
+            let (mut counted, mut timed) = (drafts.counted.clone(), drafts.timed.clone());
+            parts.into_iter().for_each(|part| put(self, &mut counted, 0, part, facts));
+            sampled.into_iter().for_each(|part| put(self, &mut timed, 0, part, facts));
+            if counted.len() + timed.len() > drafts.most {
+                return Err("no more groups can take turns: name fewer figures or levels".into());
+            }
+            (drafts.counted, drafts.timed) = (counted, timed);
+            Ok(value)
+        });
         let latencies =
             taken.latencies.iter().flat_map(|event| [CountOf::Latencies(*event), CountOf::Timed(*event)]);
         let counts = taken.events.iter().map(|event| CountOf::Event(*event)).chain(latencies);
-        CompanionMetric::new(companion, value, counts.map(|of| (of, self.events[event_of_count(of)].name)))
+        let counts = counts.map(|of| (of, self.events[event_of_count(of)].name));
+        CompanionMetric::new(name_unit_groups, value, counts)
     }
 
     /// With the places of its events: in the first of these groups that has all, or else each in the first that has it.

@@ -1,6 +1,7 @@
 //! A node's value with all names resolved.
 #![forbid(unsafe_code)]
 
+use super::companion::per_second;
 use super::facts::DeepFacts;
 use super::groups::DeepCore;
 use crate::cpu::deep::RETIRE_LATENCY;
@@ -8,7 +9,7 @@ use crate::cpu::expression::{Expression, Operator};
 use crate::model::tree::Expr;
 use std::collections::BTreeSet;
 
-/// No figure follows from others that deep.
+/// No figure follows from others that deep. (How deep the expression of one is its reader bounds.)
 const MOST_STEPS: u32 = 60;
 
 /// A value.
@@ -16,6 +17,8 @@ const MOST_STEPS: u32 = 60;
 pub(super) enum Value {
     Number(f64),
     Slots,
+    /// Of the time in which all was counted.
+    Seconds,
     /// An event, by its place in the text.
     Event(usize),
     /// The mean retire latency of an event.
@@ -54,7 +57,7 @@ impl Value {
 
     pub fn take(&self, taken: &mut Taken) {
         match self {
-            Value::Number(_) | Value::Slots => {}
+            Value::Number(_) | Value::Slots | Value::Seconds => {}
             Value::Event(event) => _ = taken.events.insert(*event),
             Value::Latency(event) => _ = taken.latencies.insert(*event),
             Value::Node(node) => _ = taken.nodes.insert(*node),
@@ -68,6 +71,8 @@ impl Value {
         match self {
             Value::Number(number) => Expr::Number(*number),
             Value::Slots => Expr::Slots,
+            // (no node's formula has it)
+            Value::Seconds => Expr::Number(f64::NAN),
             Value::Event(place) => event(*place),
             Value::Latency(_) => Expr::Number(f64::NAN), // (no group has it)
             Value::Node(place) => Expr::Node(node(*place)),
@@ -96,33 +101,68 @@ impl Value {
     }
 }
 
+/// What a value without nodes is of.
+pub(super) struct Counted<'a> {
+    pub slots: f64,
+    /// The time in which they were counted.
+    pub seconds: f64,
+    /// Each count that the value takes.
+    pub count: &'a dyn Fn(CountOf) -> f64,
+}
+
 impl Value {
-    /// The value of so many slots and of these counts, if it takes no nodes.
-    pub fn evaluate(&self, slots: f64, count: &dyn Fn(CountOf) -> f64) -> f64 {
+    /// Whether something in it depends on which of two is less.
+    pub fn bends(&self) -> bool {
+        match self {
+            Value::Of(Operator::Min | Operator::Max | Operator::Less | Operator::NotLess, _) => true,
+            Value::IfLess(_) => true,
+            Value::Of(_, operands) => operands.iter().any(Value::bends),
+            _ => false,
+        }
+    }
+
+    /// The value of what was counted, if it takes no nodes: as perf has it (tools/perf/util/expr.y), where what is divided by nothing is no
+    /// number, and min and max are comparisons, which no number passes.
+    pub fn evaluate(&self, counted: &Counted) -> f64 {
         match self {
             Value::Number(number) => *number,
-            Value::Slots => slots,
-            Value::Event(place) => count(CountOf::Event(*place)),
+            Value::Slots => counted.slots,
+            Value::Seconds => counted.seconds,
+            Value::Event(place) => (counted.count)(CountOf::Event(*place)),
             // (of what never happened it is nothing)
             Value::Latency(place) => {
-                count(CountOf::Latencies(*place)) / count(CountOf::Timed(*place)).max(1.0)
+                let timed = (counted.count)(CountOf::Timed(*place));
+                (counted.count)(CountOf::Latencies(*place)) / timed.max(1.0)
             }
             Value::Node(_) => f64::NAN,
             Value::Of(operator, operands) => {
-                let [a, b] = [0, 1].map(|k| operands[k].evaluate(slots, count));
+                let [a, b] = [0, 1].map(|k| operands[k].evaluate(counted));
                 match operator {
                     Operator::Plus => a + b,
                     Operator::Minus => a - b,
                     Operator::Times => a * b,
+                    Operator::By if b == 0.0 => f64::NAN,
                     Operator::By => a / b,
-                    Operator::Min => a.min(b),
-                    Operator::Max => a.max(b),
+                    Operator::Min => {
+                        if a < b {
+                            a
+                        } else {
+                            b
+                        }
+                    }
+                    Operator::Max => {
+                        if a > b {
+                            a
+                        } else {
+                            b
+                        }
+                    }
                     Operator::Less => f64::from(u8::from(a < b)),
                     Operator::NotLess => f64::from(u8::from(a >= b)),
                 }
             }
             Value::IfLess(operands) => {
-                let [a, b, then, otherwise] = [0, 1, 2, 3].map(|k| operands[k].evaluate(slots, count));
+                let [a, b, then, otherwise] = [0, 1, 2, 3].map(|k| operands[k].evaluate(counted));
                 if a < b { then } else { otherwise }
             }
         }
@@ -133,7 +173,7 @@ fn resolve(all: &Expression, core: &DeepCore, facts: &DeepFacts, steps: u32) -> 
     if steps > MOST_STEPS {
         return Err("its formula follows from itself".into());
     }
-    let resolve = |one: &Expression| resolve(one, core, facts, steps + 1);
+    let resolve = |one: &Expression| resolve(one, core, facts, steps);
     match all {
         Expression::Number(number) => Ok(Value::Number(*number)),
         Expression::Name(name) => named(name, core, facts, steps + 1),
@@ -165,6 +205,7 @@ fn named(name: &str, core: &DeepCore, facts: &DeepFacts, steps: u32) -> Result<V
             let unknown = "how fast the time-stamp counter runs is not known";
             return facts.tsc_ghz.map(Value::Number).ok_or_else(|| unknown.into());
         }
+        "duration_time" => return Ok(Value::Seconds),
         "TOPDOWN.SLOTS:PERF_METRICS" | "TOPDOWN.SLOTS" => return Ok(Value::Slots),
         _ => {}
     }
@@ -184,8 +225,13 @@ fn named(name: &str, core: &DeepCore, facts: &DeepFacts, steps: u32) -> Result<V
     if let Some(value) = core.text.figure(name).or(node) {
         return resolve(value, core, facts, steps);
     }
+    // (given metrics may take published ones)
+    if let Some(one) = core.text.companions.iter().find(|one| one.name == name) {
+        return Ok(per_second(&one.unit, resolve(&one.value, core, facts, steps)?));
+    }
     let timed = name.strip_suffix(RETIRE_LATENCY);
-    let of_text = |name: &str| core.text.events.iter().position(|event| event.name == name);
+    // (given events, which are before the text's own, are not sampled)
+    let of_text = |name: &str| core.text.events.iter().rposition(|event| event.name == name);
     if let Some(place) = timed.filter(|_| core.times).and_then(of_text) {
         return Ok(Value::Latency(place));
     }

@@ -1,11 +1,11 @@
 //! Trees of deeper levels: each node of each group has the value that its published formula has of the same counts.
 
 use super::*;
-use crate::cpu::deep::{DeepNode, DeepText, RETIRE_LATENCY};
+use crate::cpu::deep::{DeepEvent, DeepNode, DeepText, RETIRE_LATENCY};
 use crate::cpu::expression::{Expression, Operator};
 use crate::model::deep::{
-    CompanionMetric, DeepFacts, PlannedFigures, planned, planned_companions, planned_companions_of_cpu,
-    planned_nodes,
+    CompanionMetric, DeepFacts, GivenMetric, GivenMetrics, PlannedFigures, planned, planned_companions,
+    planned_companions_of_cpu, planned_given_of_cpu, planned_nodes,
 };
 use crate::model::{MOST_INPUTS, MOST_NODES};
 use crate::sys::cpu::Identity;
@@ -262,7 +262,7 @@ fn each_companion_figure_is_what_its_published_formula_says_or_has_a_reason() {
         for facts in
             [FACTS, DeepFacts { smt: true, tsc_ghz: Some(3.1), ..FACTS }, DeepFacts { counters: 4, ..FACTS }]
         {
-            let planned = planned_companions(name, &facts);
+            let planned = planned_companions(name, &GivenMetrics::default(), usize::MAX, &facts);
             // (where cycles lead, they are slots)
             let cycles = ["skx", "skl", "clx", "srf"].contains(&name).then_some(0x3c);
             let timed = planned.text.timed_events().count();
@@ -297,7 +297,7 @@ fn compare_companions(
     name: &str,
     (width, cycles): (f64, Option<u64>),
     facts: &DeepFacts,
-    PlannedFigures { text, groups, figures }: &PlannedFigures,
+    PlannedFigures { text, groups, figures, .. }: &PlannedFigures,
     random: &mut Random,
 ) -> (usize, usize) {
     let mut counts = std::collections::BTreeMap::new();
@@ -327,8 +327,11 @@ fn compare_companions(
             let latency = latency_of(&text.events[timed[behind / 2]].name);
             if behind % 2 == 0 { latency * events } else { events }
         });
-        let value = companion.value(slots, &counted.collect::<Vec<_>>());
-        let expected = worth.of(&of_text.value);
+        let seconds = 0.25;
+        let value = companion.value(slots, seconds, &counted.collect::<Vec<_>>());
+        // (a rate is per second)
+        let per = if of_text.unit.ends_with("/s") { seconds } else { 1.0 };
+        let expected = worth.of(&of_text.value) / per;
         assert!((value - expected).abs() <= 1e-9 * expected.abs(), "{name} {companion:?} {value} {expected}");
     }
     (figures.len() - untold, untold)
@@ -490,8 +493,139 @@ fn what_an_arm64_cpu_does_not_count_is_not_told() {
     assert_eq!(lacks(0x11), [""; 0]);
     // (an event of another CPU that has the number)
     let facts = DeepFacts { shown: 0, ..FACTS };
-    let PlannedFigures { figures, .. } = planned_companions("spr", &facts);
+    let PlannedFigures { figures, .. } =
+        planned_companions("spr", &GivenMetrics::default(), usize::MAX, &facts);
     assert!(figures.iter().all(|(_, one)| one.untold.is_empty()));
+}
+
+#[test]
+fn given_metrics_are_counted_or_have_a_reason() {
+    let event = |name: &str, config, counters| DeepEvent {
+        name: name.into(),
+        config,
+        counters,
+        ..DeepEvent::default()
+    };
+    let metric = |name: &str, formula: &str| {
+        let value = Ok(Expression::read(formula).unwrap());
+        GivenMetric { name: name.into(), unit: "per event".into(), value }
+    };
+    let one_of_four: Vec<DeepEvent> = (0..4).map(|k| event(&format!("FIRST{k}"), 0x1234 + k, 1)).collect();
+    // (the second is in the place of the text's own)
+    let mut events = vec![event("OWN", 0x77, 0), event("INST_RETIRED.ANY", 0x88, 0)];
+    events.extend(one_of_four);
+    let metrics = vec![
+        metric("rate", "64 * OWN / duration_time"),
+        metric("replaced", "OWN / INST_RETIRED.ANY"),
+        metric("of_figure", "OWN / info_thread_clks"),
+        metric("by_nothing", "max( 3 , 1 / ( OWN / 0 ) )"),
+        metric("of_nothing", "max( OWN / 0 , 3 )"),
+        metric("of_node", "OWN * memory_bound"),
+        metric("of_figures_per_second", "info_memory_l2_cache_fill_bw"),
+        metric("spread", "FIRST0 + FIRST1 + FIRST2 + FIRST3"),
+        metric("of_none", "NO.SUCH / 2"),
+        GivenMetric { value: Err("for a reason".into()), ..metric("untold", "1") },
+        metric("of_slots", "TOPDOWN.SLOTS / OWN"),
+    ];
+    let all = metrics.len();
+    let of_files = GivenMetrics { events, metrics };
+    let PlannedFigures { groups, figures, given, .. } =
+        planned_companions("spr", &of_files, usize::MAX, &FACTS);
+    assert_eq!(given.len(), all);
+    let find = |name: &str| given.iter().find(|one| one.name == name).unwrap();
+    let count = |config: u64| match config {
+        0x77 => 10.0,
+        0x88 => 5.0,
+        0x3c => 40.0,
+        _ => config as f64,
+    };
+    let value = |one: &CompanionMetric| {
+        let counts: Vec<f64> =
+            one.places().map(|(group, place)| count(groups[group as usize].0.events[place].config)).collect();
+        one.value(1000.0, 4.0, &counts)
+    };
+    let told = |name: &str| {
+        assert_eq!(find(name).untold, "");
+        value(find(name))
+    };
+    assert_eq!((told("rate"), told("replaced"), told("of_figure")), (160.0, 2.0, 0.25));
+    assert!(told("by_nothing").is_nan() && told("of_nothing") == 3.0, "as perf has them");
+    assert_eq!(told("of_slots"), 100.0);
+    // (one counter counts all four: each has a group)
+    assert_eq!(told("spread"), f64::from(4 * 0x1234 + 6));
+    let apart: std::collections::BTreeSet<u32> = find("spread").places().map(|(group, _)| group).collect();
+    assert_eq!(apart.len(), 4);
+    let (_, of_text) =
+        figures.iter().find(|(of_text, _)| of_text.name == "info_memory_l2_cache_fill_bw").unwrap();
+    assert_eq!(told("of_figures_per_second"), value(of_text));
+    let most = groups.len() - 1;
+    let fewer = planned_companions("spr", &of_files, most, &FACTS);
+    let all = fewer.figures.iter().map(|(_, one)| one).chain(&fewer.given);
+    let untold = all.filter(|one| one.untold.contains("no more groups can take turns")).count();
+    assert!(fewer.groups.len() <= most && untold > 0, "{} {untold}", fewer.groups.len());
+    for (name, why) in [
+        ("of_node", "it takes nodes of the tree"),
+        ("of_none", "NO.SUCH is not counted"),
+        ("untold", "for a reason"),
+    ] {
+        assert!(find(name).untold.contains(why) && find(name).places().count() == 0, "{:?}", find(name));
+    }
+}
+
+/// Of published formulas with retire latencies: given metrics that take them say so, given events are not sampled in place of the text's, and
+/// groups beside which events are sampled are groups like all others.
+#[test]
+fn given_metrics_have_no_retire_latencies() {
+    let timed = "MEM_LOAD_RETIRED.L2_HIT";
+    let event = DeepEvent { name: timed.into(), config: 0x77, ..DeepEvent::default() };
+    let metric = |name: &str, formula: &str| {
+        let value = Ok(Expression::read(formula).unwrap());
+        GivenMetric { name: name.into(), unit: "cycles".into(), value }
+    };
+    let latency = format!("{timed}{RETIRE_LATENCY}");
+    let metrics = vec![metric("latency", &latency), metric("count", &format!("{timed} / TOPDOWN.SLOTS"))];
+    let of_files = GivenMetrics { events: vec![event], metrics };
+    let of_most = |most: usize| planned_companions("gnr", &of_files, most, &FACTS);
+    let PlannedFigures { text, groups, figures, given } = of_most(usize::MAX);
+    assert_eq!(given[0].untold, format!("the retire latency of {timed} is not measured"));
+    assert!(given[1].untold.is_empty(), "{given:?}");
+    let [(_, sampled)] =
+        &figures.iter().filter(|(one, _)| one.name == format!("{timed}:R")).collect::<Vec<_>>()[..]
+    else {
+        panic!("{timed}:R is not there once")
+    };
+    let (group, place) = sampled.places().next().unwrap();
+    let of_place = &text.events[groups[group as usize].1[(place - COUNTED) / 2]];
+    assert!(of_place.name == timed && of_place.config != 0x77, "{of_place:?}");
+
+    let counted = groups.iter().filter(|(_, timed)| timed.is_empty()).count();
+    assert!(counted < groups.len(), "{counted}");
+    for most in [counted, groups.len() - 1] {
+        let fewer = of_most(most);
+        assert!(fewer.groups.len() <= most, "{} {most}", fewer.groups.len());
+        let why = "no more groups can take turns: name fewer figures or levels";
+        assert!(fewer.figures.iter().any(|(_, one)| one.untold == why), "{most}");
+    }
+}
+
+#[test]
+fn given_metrics_are_counted_where_nothing_is_published() {
+    let event = |name: &str, config| DeepEvent { name: name.into(), config, ..DeepEvent::default() };
+    let value = Ok(Expression::read("OWN / CYCLES").unwrap());
+    let metric = GivenMetric { name: "own".into(), unit: "per cycle".into(), value };
+    let events = |cycles| vec![event("OWN", 0x77), event("CYCLES", cycles)];
+    let amd = Identity { vendor: "AuthenticAMD".into(), family: 0x19, model: 0x11, ..Identity::default() };
+    for (cpu, cycles) in [(amd, 0x76), (Identity::of_midr(0xc00f_ac30), 0x11)] {
+        let given = GivenMetrics { events: events(cycles), metrics: vec![metric.clone()] };
+        let planned = planned_given_of_cpu(&cpu, &given, &DeepFacts { shows_slots: false, ..FACTS }).unwrap();
+        assert!(planned.len() == 1 && planned[0].untold.is_empty(), "{cpu:?} {planned:?}");
+        // (cycles lead)
+        assert_eq!(planned[0].places().count(), 1, "{cpu:?} {planned:?}");
+    }
+    // (level 1 of Neoverse N1 is not counted)
+    let given = GivenMetrics { events: events(0x11), metrics: vec![metric] };
+    let planned = planned_given_of_cpu(&Identity::of_midr(0x413f_d0c1), &given, &FACTS).unwrap();
+    assert!(planned.len() == 1 && !planned[0].untold.is_empty(), "{planned:?}");
 }
 
 #[test]
