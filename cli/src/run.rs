@@ -140,8 +140,10 @@ impl Arguments {
     /// What is counted in turns from outside; none: one group holds the level, or none does.
     fn turns(&self) -> Result<TurnPlan, Failure> {
         if self.inside {
-            if self.deep.drill || !self.deep.metrics.is_empty() {
-                return Err(failed("--drill and --metrics count the whole from outside: not with --inside"));
+            if self.deep.drill || self.deep.has_figures() {
+                return Err(failed(
+                    "--drill, --metrics and --record-tpebs count the whole from outside: not with --inside",
+                ));
             }
             if !self.deep.nodes.is_empty() {
                 if simulates().map_err(failed)? {

@@ -99,7 +99,7 @@ impl TableFile {
         unsafe { &(*self.header).ended }
     }
 
-    /// A region or a thread more of which nothing is known.
+    /// A region more of which nothing is known.
     pub fn refuse(&self) {
         // SAFETY: as above.
         unsafe { (*self.header).refused.fetch_add(1, Ordering::Relaxed) };
@@ -108,16 +108,18 @@ impl TableFile {
     /// A thread more is not measured.
     pub fn refuse_thread(&self, why: &str) {
         // SAFETY: as above.
-        let before = unsafe { (*self.header).unmeasured.fetch_add(1, Ordering::Relaxed) };
-        if before == 0 {
-            self.describe(|header| put(&mut header.refusal, why.as_bytes()));
-        }
+        unsafe { (*self.header).unmeasured.fetch_add(1, Ordering::Relaxed) };
+        self.describe(|header| {
+            if header.refusal[0] == 0 {
+                put(&mut header.refusal, why.as_bytes());
+            }
+        });
     }
 
     /// Has the header say something more, unless another thread does (or the calling one, which a signal handler has interrupted).
     pub fn describe(&self, work: impl FnOnce(&mut Header)) {
         if let Ok(_describing) = self.describing.try_lock() {
-            // SAFETY: mapped as long as the process is this one; others use the two atomics alone meanwhile, by `ended` and `refuse`.
+            // SAFETY: mapped as long as the process is this one; others use the three atomics alone meanwhile, by `ended`, `refuse` and `refuse_thread`.
             work(unsafe { &mut *self.header });
         }
     }
@@ -143,10 +145,7 @@ impl TableFile {
     /// if there is no room.
     pub fn take(&self, name: &CStr) -> Option<(OwnRecord, u32)> {
         let number = self.used.fetch_add(1, Ordering::Relaxed);
-        let Some(record) = self.at(number) else {
-            self.refuse();
-            return None;
-        };
+        let record = self.at(number)?;
         let length = name.to_bytes().len().min(NAME);
         // SAFETY: the record is nobody else's, and zeros, so the name ends in one. A table stays mapped.
         unsafe {

@@ -13,20 +13,20 @@ use topdown::TimedEvent;
 use topdown_seam::group_read;
 use topdown_seam::ring::RecordRing;
 
-/// Some 600 samples: memory that may be locked is for all events, and CPUs have it each.
+/// Room for some 680 samples of 24 bytes. What a user may lock is shared by all events of a CPU.
 const RING_PAGES: usize = 4;
 /// Samples of an event that are wanted in a turn, on all CPUs together.
 const WANTED: f64 = 200.0;
-/// Periods: none is shorter, as a sample takes some thousand instructions, or longer.
+/// The shortest period, as a sample costs the kernel some thousand instructions, and the longest.
 const SHORTEST: u64 = 2_003;
 const LONGEST: u64 = 2_000_003;
-/// The first one, as a part of the published one.
+/// The first period is the published one divided by this.
 const OF_PUBLISHED: u64 = 10;
-/// By no more does a period change at a time.
+/// A period changes by this factor at most at a time.
 const MOST_CHANGE: f64 = 8.0;
 /// The field has this where the latency was that or more.
 const SATURATED: u64 = 0xffff;
-/// The sampled instruction is the one that overflowed; or no more than that a register shows which it was.
+/// precise_ip, tried in this order: 2, the instruction itself; 1, one at a constant distance.
 const PRECISION: [u64; 2] = [2, 1];
 
 /// What samples of an event told.
@@ -143,9 +143,7 @@ impl TimedSampler {
         for (event, ring) in &mut self.rings {
             // (whoever reads an event has the kernel hand over what it has gathered, if it still samples)
             let _ = event.times();
-            while let Some(record) = ring.next(&mut record) {
-                told.take(record);
-            }
+            ring.take(&mut record, |record| told.take(record));
         }
         let change = ((told.samples + told.lost) as f64 / WANTED).clamp(1.0 / MOST_CHANGE, MOST_CHANGE);
         let period = ((self.period as f64 * change) as u64).clamp(SHORTEST, LONGEST) | 1;

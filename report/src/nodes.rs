@@ -163,7 +163,7 @@ impl Amount {
 pub struct TalliedNode {
     /// TD_NODE_*.
     pub id: u32,
-    /// The nearest node above it that was measured beside it, of which it had a part; TD_NODE_NONE: of all slots.
+    /// The node of whose slots it had a part (`tallied_by`): the nearest one above it that was measured beside it, or retiring; TD_NODE_NONE: of all.
     pub above: u32,
     /// The turns.
     pub tally: TurnTally,

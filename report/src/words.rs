@@ -210,7 +210,9 @@ pub fn remarks(report: &Report) -> Vec<String> {
         }
         if process.unmeasured_threads > 0 {
             let threads = count(process.unmeasured_threads, "thread");
-            remarks.push(format!("{name}: {threads} not measured: {}", clean(&process.unmeasured_why)));
+            let why = clean(&process.unmeasured_why);
+            let why = if why.is_empty() { why } else { format!(": {why}") };
+            remarks.push(format!("{name}: {threads} not measured{why}"));
         }
         if process.damaged > 0 {
             remarks.push(format!(

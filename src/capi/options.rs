@@ -77,7 +77,7 @@ pub struct COptions {
     /// How many nodes `nodes` has, up to 8; 0: none is asked for.
     pub node_count: u32,
     /// Nodes (TD_NODE_*, or td_node_id) that general counters count beside level 1, all in one group: with each its
-    /// children, or what is below it down to `level` (4 to 6, too), as far as there are counters. td_list_nodes has what
+    /// children (`level` 0), or all below it down to `level` (up to 6), as far as there are counters. td_list_nodes has what
     /// is counted. -EINVAL: one is no node. -ENOTSUP: one cannot be counted here, or no group has room for all; td_last_error
     /// says why, and which go together.
     pub nodes: [u32; 8],

@@ -29,8 +29,7 @@ pub(crate) fn open(options: &Options, _: &SignalBlock) -> Result<Handle> {
     let deepest = simulated.map_or(0, |(_, model)| model.levels()).max(model::DEEPEST);
     if options.level > deepest {
         let level = options.level;
-        let none = Error::invalid(format!("level {level} is none: 0 (the deepest), or 1 to {deepest}"));
-        return Err(none.remedy("name deeper nodes in td_options.nodes"));
+        return Err(Error::invalid(format!("level {level} is none: 0 (the deepest), or 1 to {deepest}")));
     }
     if let Target::Task(id @ ..=0) | Target::TaskOn(id @ ..=0, _) = options.target {
         return Err(Error::invalid(format!(

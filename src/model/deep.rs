@@ -362,10 +362,8 @@ fn put_rows(
     groups: &[&'static Counters],
     name: impl Fn(usize) -> String,
 ) -> Option<usize> {
-    let first = END.fetch_add(groups.len(), Relaxed);
-    if first + groups.len() > MOST_ROWS {
-        return None;
-    }
+    let room = |end: usize| Some(end + groups.len()).filter(|end| *end <= MOST_ROWS);
+    let first = END.fetch_update(Relaxed, Relaxed, room).ok()?;
     for (k, counters) in groups.iter().enumerate() {
         let row: &'static Model = Box::leak(Box::new(Model {
             core: name(k).leak(),
@@ -540,7 +538,8 @@ pub(crate) fn row_of_group(cpu: &Identity, number: u32) -> Option<PlacedRow> {
 /// # Errors
 /// Why there is none.
 pub(crate) fn row_of_nodes(cpu: &Identity, wanted: &WantedNodes) -> Result<PlacedRow, String> {
-    let nodes: Vec<Metric> = wanted.ids().filter_map(super::metric).collect();
+    let mut nodes: Vec<Metric> = wanted.ids().filter_map(super::metric).collect();
+    nodes.sort_by_key(|node| node.id); // (a list in another order is the same)
     let (_, own) = super::by_counters(cpu).ok_or("its core is not counted")?;
     let names: Vec<&str> = nodes.iter().map(|node| node.field()).collect();
     let name = match wanted.level {
@@ -561,14 +560,19 @@ pub(crate) fn row_of_nodes(cpu: &Identity, wanted: &WantedNodes) -> Result<Place
     let Some((place, text)) = text_of(cpu).filter(|(_, text)| !text.nodes.is_empty()) else {
         return super::row_with(own, &nodes);
     };
+    if END.load(Relaxed) >= MOST_ROWS {
+        return Err(NO_ROOM.into());
+    }
     let (own, counters) = own_of(&text).ok_or("its core is not counted")?;
     let core = DeepCore::new(&text, events_of(place, &text), own, counters);
     let group = groups::plan_nodes(&core, &nodes, wanted.level, &DeepFacts::of_this_machine(own))?;
     let place = put_rows(own, &[group.counters], |_| name.clone());
-    let place =
-        place.ok_or("this process has asked for so many other lists that there is no room for one more")?;
+    let place = place.ok_or(NO_ROOM)?;
     Ok((place as u32, row_at(place).ok_or("no row")?))
 }
+
+/// Why no row can be made.
+const NO_ROOM: &str = "this process has asked for so many other lists that there is no room for one more";
 
 /// How often another thread is awaited that makes a row.
 const MOST_WAITS: u32 = 10_000;

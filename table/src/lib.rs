@@ -206,7 +206,7 @@ pub struct RecordedTurns {
 pub struct NodeInTurns {
     /// TD_NODE_*, plus 1; 0: it is not in use.
     pub number: u32,
-    /// The nearest node above it that the group measures; TD_NODE_NONE: none.
+    /// The node of whose slots it had a part: the nearest one above it that the group measures, or retiring; TD_NODE_NONE: of all.
     pub above: u32,
     /// The node's.
     pub own: f64,

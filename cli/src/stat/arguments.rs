@@ -196,7 +196,7 @@ impl Arguments {
         }
         if has_rows && deep.has_figures() {
             return Err(failed(
-                "--metrics tells what a report has, and -I, -r, -x, -j and --per-... show rows: without these",
+                "--metrics and --record-tpebs tell what a report has, and -I, -r, -x, -j and --per-... show rows: without these",
             ));
         }
         let turns = TurnPlan::of(self.what.td_level, &self.what.deep, self.cpus.as_ref(), self.what.kernel)?;

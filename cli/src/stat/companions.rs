@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
-use topdown::{CompanionMetric, SampledTurns, Sum};
+use topdown::{CompanionMetric, SampledTurns, Sum, TD_NODE_NONE};
 use topdown_record::TimedSamples;
 use topdown_report::model::CompanionFigure;
 
@@ -173,12 +173,14 @@ fn figure(
             let likely = value.and(Some(told(&scaled)).filter(|likely| likely.is_finite()));
             let likely = likely.map(|likely| high.map_or(likely, |high| likely.min(high)));
             let value = likely.map(|likely| low.map_or(likely, |low| likely.max(low)));
-            // (a latency that its field does not hold may be of any length)
-            let is_saturated = companion.latencies().any(|latency| {
+            // (a latency that its field does not hold, or of an event that was not seen, may be of any length: a node is more or less with it)
+            let is_open = companion.latencies().any(|latency| {
                 let (group, place) = places[latency];
-                counted.get(&group).is_some_and(|group| group.timed_at(place).saturated > 0)
+                let told = counted.get(&group).map_or(TimedSamples::default(), |group| group.timed_at(place));
+                told.saturated > 0 || told.samples == 0
             });
-            let high = high.filter(|_| !is_saturated);
+            let high = high.filter(|_| !is_open);
+            let low = low.filter(|_| !is_open || companion.node == TD_NODE_NONE);
             CompanionFigure { value, low, high, why: why.into(), ..none }
         }
     }

@@ -54,8 +54,8 @@ pub struct DeepNodes {
     /// Drill down: count levels 1 and 2, and below them the children of what is above its threshold, level by level while the program runs
     #[arg(long)]
     pub drill: bool,
-    /// Companion figures of the whole, counted in turns: ipc, clock, mpki, branches, frontend, memory, bandwidth, tlb, fp, smt, all, perf's or
-    /// Arm's names of figures or of groups (`topdown list --metrics`); and all metrics of each FILE (a path with a / in it, or that ends with
+    /// Companion figures of the whole, counted in turns: ipc, clock, mpki, branches, frontend, memory, bandwidth, tlb, fp, smt, all, latency (retire
+    /// latencies), EVENT:R (of one event), perf's or Arm's names of figures or of groups (`topdown list --metrics`); and all metrics of each FILE (a path with a / in it, or that ends with
     /// .json): JSON of Intel's perfmon, of Linux perf's pmu-events, or of Arm's telemetry
     #[arg(long, value_name = "NAME|FILE,...", value_delimiter = ',', value_parser = name)]
     pub metrics: Vec<String>,
@@ -233,15 +233,20 @@ fn companions_of(
     let all = &counted.metrics;
     let built_in = topdown::companions();
     files.check(all)?;
+    if wanted.record_tpebs && counted.timed.is_empty() {
+        let what = if wanted.nodes.is_empty() {
+            "no node of this CPU's tree follows"
+        } else {
+            "none of these nodes follows"
+        };
+        return Err(failed(format!(
+            "--record-tpebs: {what} from retire latencies, no counter is left for them beside level 1, or other figures have all turns"
+        )));
+    }
     let has_names = !names.is_empty() || !wanted.metrics.is_empty();
     if all.is_empty() && has_names && built_in.is_empty() {
         return Err(refused(
             "no companion figures are published for this CPU, or its core is not counted".into(),
-        ));
-    }
-    if wanted.record_tpebs && counted.timed.is_empty() {
-        return Err(failed(
-            "--record-tpebs: no node of this CPU's tree follows from retire latencies, no counter is left for them beside level 1, or other figures have all turns",
         ));
     }
     if all.iter().any(|one| one.untold.is_empty()) && companions::groups_of(all).is_empty() {
@@ -250,7 +255,7 @@ fn companions_of(
         ));
     }
     files.say_replaced(&built_in);
-    for name in names.iter().filter(|name| *name != "all" && *name != LATENCY) {
+    for name in names.iter().filter(|name| *name != "all" && !(has_all && *name == LATENCY)) {
         let asked: Vec<_> = all.iter().filter(|one| one.is_called(name)).collect();
         let Some(first) = asked.first() else {
             return Err(refused(format!(
@@ -373,7 +378,8 @@ fn flag(tree: &DeepTree, id: u32, nodes: &[Node]) -> Flag {
         (None, _) => Flag::Is,
     };
     // (of what nothing tells only those above it say something)
-    let is_alone = tree.is_alone(id) && !tree.is_untold(id);
+    let is_measured = nodes.iter().any(|node| node.id == id && node.measured != 0);
+    let is_alone = tree.is_alone(id) && (is_measured || !tree.is_untold(id));
     if is_alone { own } else { own.min(flag(tree, tree.parent(id), nodes)) }
 }
 

@@ -36,7 +36,7 @@ struct StretchPace {
 #[derive(Clone, Copy)]
 struct TalliedNode {
     node: Node,
-    /// The nearest node above it that the same group measured: of this its share is told.
+    /// The node of whose slots its part is told (`tallied_by`): the nearest one above it that the group measured, or retiring.
     above: u32,
     tally: TurnTally,
 }

@@ -48,7 +48,7 @@ fn refused(error: io::Error) -> Error {
     match errno {
         libc::EINVAL | libc::EOPNOTSUPP | libc::ENOENT => what
             .why("this PMU takes no precise samples (PEBS), as in most virtual machines")
-            .remedy("leave out --record-tpebs"),
+            .remedy("leave out --record-tpebs, and EVENT:R in --metrics"),
         libc::EPERM | libc::ENOMEM => what
             .why("no more memory may be locked for samples")
             .remedy("raise kernel.perf_event_mlock_kb, or name fewer events (--metrics EVENT:R)"),

@@ -96,6 +96,9 @@ impl ThreadNodes {
         }
         self.cache.grow(index.len(), root);
         let record = self.tables.take(name);
+        if record.is_none() {
+            self.tables.refuse();
+        }
         let kept = match record {
             Some((record, _)) => Some(record.name()),
             None => self.arena.keep_text(name),

@@ -202,6 +202,9 @@ pub(super) fn per_second(unit: &str, value: Value) -> Value {
 
 fn is_called(own: &str, groups: &[String], name: &str) -> bool {
     let name = name.to_ascii_lowercase();
+    if name == LATENCY {
+        return groups.iter().any(|group| group == LATENCY); // (and not what ends so)
+    }
     let name = name.strip_prefix("tma_").unwrap_or(&name);
     let is_it = |other: &str| other.eq_ignore_ascii_case(name);
     let mut ends = own.match_indices('_').map(|(place, _)| &own[place + 1..]);

@@ -377,7 +377,7 @@ pub(super) fn plan_nodes(
     };
     let [_] = &drafts[..] else {
         let lists: Vec<String> = drafts.iter().map(together).collect();
-        return Err(format!("one group counts {}, another {}", lists[0], lists[1..].join(", a third ")));
+        return Err(format!("one group counts {}, another {}", lists[0], lists[1..].join(", another ")));
     };
     let is_below = |node: &&DeepNode| {
         let parent_is_wanted = || wanted.iter().any(|above| node.parent.as_ref() == Some(&above.name));
