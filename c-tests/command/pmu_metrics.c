@@ -13,7 +13,7 @@ int main(int argc, char **argv)
         phases(seed, 1);
         return 0;
     }
-    const char *names = argc > 2 ? argv[2] : in_gate() ? "ipc,info_bad_spec_branch_mpki,info_memory_l3mpki,bandwidth,clock" : "all";
+    const char *names = argc > 2 ? argv[2] : in_gate() ? (line_of("info_memory_l3mpki") ? "ipc,info_bad_spec_branch_mpki,info_memory_l3mpki,bandwidth,clock" : "ipc,clock,memory,fp") : "all";
     stat_begins();
     find_rates();
     fprintf(stderr, "seed %llu, %u slots, time-stamp counter %.3f GHz\n", (unsigned long long)seed, width, tsc_ghz);
