@@ -68,7 +68,11 @@ fn nodes() -> String {
         let located = tree.samples(id).next();
         let located = located.map_or(String::new(), |event| format!("  [{}]", event.name.to_lowercase()));
         let why = tree.untold().find(|(untold, _)| *untold == id);
-        let why = why.map_or(String::new(), |(_, why)| format!("  not counted here: {why}"));
+        let why = match why {
+            Some(_) if tree.timed().any(|timed| timed == id) => "  with --record-tpebs".into(),
+            Some((_, why)) => format!("  not counted here: {why}"),
+            None => String::new(),
+        };
         out += &format!("{}{level} {}{above}{located}{why}\n", "  ".repeat(level as usize - 1), node.field());
         if let Some(advice) = topdown_report::advice(node.field()) {
             out += &format!("{}    {advice}\n", "  ".repeat(level as usize - 1));
