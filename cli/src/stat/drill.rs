@@ -348,7 +348,8 @@ impl DrillDown {
         let recent = over.since(&self.before[1]).as_seen();
         let above = |id: &u32| {
             let above = self.tree.parent(*id);
-            flag(self.tree, above, all).max(flag(self.tree, above, &recent))
+            let flag = |nodes: &[Node]| flag(self.tree, above, nodes, Flag::Not);
+            flag(all).max(flag(&recent))
         };
         let most = |own: &Vec<u32>| own.iter().map(above).max().unwrap_or(Flag::Is);
         self.of_turn.iter().map(most).collect()
@@ -363,8 +364,9 @@ fn root_of(tree: &DeepTree, id: u32) -> u32 {
     }
 }
 
-/// Whether a node is flagged: it is above its threshold, and so are those above it, of which it is a part, unless it is flagged alone.
-fn flag(tree: &DeepTree, id: u32, nodes: &[Node]) -> Flag {
+/// Whether a node is flagged: it is above its threshold, and so are those above it, of which it is a part, unless it is flagged alone. What is
+/// said of those that were not counted, but could have been, is `uncounted`.
+fn flag(tree: &DeepTree, id: u32, nodes: &[Node], uncounted: Flag) -> Flag {
     if id == TD_NODE_NONE {
         return Flag::Is;
     }
@@ -374,13 +376,14 @@ fn flag(tree: &DeepTree, id: u32, nodes: &[Node]) -> Flag {
         (Some(above), Some(node)) if node.high > above && node.value > 0.0 => Flag::MayBe,
         // (what nothing here tells hides nothing below it)
         (Some(_), None) if tree.is_untold(id) => Flag::MayBe,
+        (Some(_), None) if uncounted > Flag::Not => uncounted,
         (Some(_), _) => return Flag::Not,
         (None, _) => Flag::Is,
     };
     // (of what nothing tells only those above it say something)
     let is_measured = nodes.iter().any(|node| node.id == id && node.measured != 0);
     let is_alone = tree.is_alone(id) && (is_measured || !tree.is_untold(id));
-    if is_alone { own } else { own.min(flag(tree, tree.parent(id), nodes)) }
+    if is_alone { own } else { own.min(flag(tree, tree.parent(id), nodes, uncounted)) }
 }
 
 /// The published tree of these nodes, if some of them are of deeper levels.
@@ -439,19 +442,21 @@ pub fn bottlenecks(nodes: &[Node], is_drilled: bool) -> Vec<BottleneckFigure> {
 }
 
 /// What was found: the nodes that are flagged and below which none is, the largest first. (One whose interval alone is above the threshold
-/// is not.)
-pub fn found(nodes: &[Node]) -> Vec<Finding> {
+/// is not.) Of nodes that were named those above them may not have been counted; a program that was drilled down was looked at where it was
+/// worth it.
+pub fn found(nodes: &[Node], is_drilled: bool) -> Vec<Finding> {
+    let uncounted = if is_drilled { Flag::Not } else { Flag::MayBe };
     let Some(tree) = deep_tree() else { return Vec::new() };
     let is_above = |node: &Node| tree.threshold(node.id).is_none_or(|above| node.value > above);
-    let is_flagged = |node: &&Node| is_above(node) && flag(tree, node.id, nodes) > Flag::Not;
+    let is_flagged = |node: &&Node| is_above(node) && flag(tree, node.id, nodes, uncounted) > Flag::Not;
     let flagged: Vec<&Node> = nodes.iter().filter(is_flagged).collect();
     let is_leaf = |node: &&&Node| node.level > 2 && !flagged.iter().any(|other| other.parent == node.id);
     let mut leaves: Vec<&Node> = flagged.iter().filter(is_leaf).copied().collect();
     leaves.sort_by(|a, b| b.value.total_cmp(&a.value));
-    leaves.into_iter().filter_map(|leaf| finding(tree, leaf, nodes)).collect()
+    leaves.into_iter().filter_map(|leaf| finding(tree, leaf, nodes, uncounted)).collect()
 }
 
-fn finding(tree: &DeepTree, leaf: &Node, nodes: &[Node]) -> Option<Finding> {
+fn finding(tree: &DeepTree, leaf: &Node, nodes: &[Node], uncounted: Flag) -> Option<Finding> {
     let kind = NodeKind::of(leaf)?;
     let mut above = Vec::new();
     let mut id = tree.parent(leaf.id);
@@ -466,10 +471,33 @@ fn finding(tree: &DeepTree, leaf: &Node, nodes: &[Node]) -> Option<Finding> {
         share: ShareInterval { value: leaf.value, low: leaf.low, high: leaf.high },
         unit: kind.unit_name(),
         threshold: tree.threshold(leaf.id).unwrap_or_default(),
-        sure: flag(tree, leaf.id, nodes) == Flag::Is,
+        sure: flag(tree, leaf.id, nodes, uncounted) == Flag::Is,
         above,
         meaning: topdown_report::meaning(&kind, leaf.value),
         advice: topdown_report::advice(name).unwrap_or_default().into(),
         locate: tree.samples(tree.located(leaf.id)).map(|event| event.name.to_lowercase()).collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use topdown::deep_tree_of;
+
+    #[test]
+    fn a_node_below_one_that_was_not_counted_may_be_flagged_where_nodes_were_named() {
+        let tree = deep_tree_of("spr").unwrap();
+        let id = |name: &str| topdown::metric_of_name(name).unwrap().id;
+        let node = |name: &str, value: f64| {
+            let id = id(name);
+            Node { id, value, low: value - 0.01, high: value + 0.01, measured: 1, ..Node::default() }
+        };
+        // (memory bound between them was not counted)
+        let nodes = |backend: f64| vec![node("backend_bound", backend), node("l1_bound", 0.9)];
+        let of = |backend: f64, uncounted| flag(tree, id("l1_bound"), &nodes(backend), uncounted);
+        assert_eq!((of(0.7, Flag::Not), of(0.7, Flag::MayBe)), (Flag::Not, Flag::MayBe));
+        assert_eq!((of(0.1, Flag::Not), of(0.1, Flag::MayBe)), (Flag::Not, Flag::Not));
+        let counted = [nodes(0.7), vec![node("memory_bound", 0.6)]].concat();
+        assert_eq!(flag(tree, id("l1_bound"), &counted, Flag::MayBe), Flag::Is);
+    }
 }

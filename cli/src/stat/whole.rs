@@ -132,7 +132,7 @@ pub fn count_of(
         let info = &group.info;
         if let Some(stretches) = &figures.stretches {
             (nodes, gaps) = (Some(drill::of_tree(with(stretches.nodes(0.0), timed))), stretches.gaps());
-            findings = drill::found(&with(figures.nodes(), timed));
+            findings = drill::found(&with(figures.nodes(), timed), stretches.is_drilled());
             bottlenecks = drill::bottlenecks(&with(figures.all_nodes(), timed), stretches.is_drilled());
         }
         let machine = Machine {
