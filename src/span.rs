@@ -185,8 +185,8 @@ pub(crate) fn is_uncorrected(from: &Sample, to: &Sample) -> bool {
 #[cold]
 pub(crate) fn another_version(what: &str) -> Error {
     Error::invalid(format!("the {what} was counted by another version of the library"))
-        .why("the core's tree of metrics or its events are not those of this version")
-        .remedy("decode it by the version that wrote it")
+        .why("the core's tree of metrics or its events are not those of this version, or its nodes were named by another process")
+        .remedy("decode it where it was counted")
 }
 
 /// Whether a general-purpose counter that the tree takes went back.

@@ -3,7 +3,7 @@
 //! samples and hands them over when the event is stopped, so that they cost little while they are taken.
 #![forbid(unsafe_code)]
 
-use crate::event::TaskEvent;
+use crate::event::{EventTimes, TaskEvent};
 use perf_event_open_sys::bindings::{
     PERF_RECORD_LOST, PERF_RECORD_LOST_SAMPLES, PERF_RECORD_SAMPLE, PERF_RECORD_THROTTLE, PERF_SAMPLE_PERIOD,
     PERF_SAMPLE_WEIGHT_STRUCT, perf_event_attr,
@@ -13,12 +13,12 @@ use topdown::TimedEvent;
 use topdown_seam::group_read;
 use topdown_seam::ring::RecordRing;
 
-/// Room for some 680 samples of 24 bytes. What a user may lock is shared by all events of a CPU.
-const RING_PAGES: usize = 4;
+/// Room for some 1,360 samples of 24 bytes, or half as many: what a user may lock is shared by all events of a CPU.
+const RING_PAGES: [usize; 2] = [8, 4];
 /// Samples of an event that are wanted in a turn, on all CPUs together.
 const WANTED: f64 = 200.0;
 /// The shortest period, as a sample costs the kernel some thousand instructions, and the longest.
-const SHORTEST: u64 = 2_003;
+const SHORTEST: u64 = 5_003;
 const LONGEST: u64 = 2_000_003;
 /// The first period is the published one divided by this.
 const OF_PUBLISHED: u64 = 10;
@@ -38,6 +38,11 @@ pub struct TimedSamples {
     pub saturated: u64,
     /// Events for which they stand.
     pub events: f64,
+    /// All events that there were.
+    pub counted: f64,
+    /// Of these so many may have been in periods that had not ended when the event was read last, or took another period: as likely as any
+    /// others to be sampled.
+    pub unended: f64,
     /// The latencies of these, in cycles.
     pub latencies: f64,
     /// Samples that found no room, and times that the kernel throttled the event.
@@ -50,8 +55,17 @@ impl TimedSamples {
         self.samples += more.samples;
         self.saturated += more.saturated;
         self.events += more.events;
+        self.counted += more.counted;
+        self.unended += more.unended;
         self.latencies += more.latencies;
         self.lost += more.lost;
+    }
+
+    /// Events that no sample stands for, as they were of threads that ended within a period, or their samples found no room: of their latencies
+    /// nothing is known.
+    #[must_use]
+    pub fn unsampled(&self) -> f64 {
+        (self.counted - self.events - self.unended).max(0.0)
     }
 
     /// Adds a record: the header, of a sample its period, and the weight, whose upper 16 bits are the latency.
@@ -99,7 +113,18 @@ pub enum TimedStart {
 #[derive(Debug)]
 struct TimedSampler {
     period: u64,
-    rings: Vec<(TaskEvent, RecordRing)>,
+    rings: Vec<SamplerRing>,
+    /// None was taken yet.
+    is_new: bool,
+}
+
+/// An event on one place.
+#[derive(Debug)]
+struct SamplerRing {
+    event: TaskEvent,
+    ring: RecordRing,
+    /// What it had counted the last time.
+    count: u64,
 }
 
 /// Events that sample at the same time.
@@ -118,14 +143,14 @@ impl TimedSamplers {
                 .places
                 .iter()
                 .filter_map(|place| opened(event, period, *place, target, start).transpose());
-            Ok(TimedSampler { period, rings: rings.collect::<io::Result<_>>()? })
+            Ok(TimedSampler { period, rings: rings.collect::<io::Result<_>>()?, is_new: true })
         };
         events.iter().map(of_event).collect::<io::Result<_>>().map(TimedSamplers)
     }
 
     /// Whether they sample from now on.
     pub fn switch(&self, on: bool) {
-        for (event, _) in self.0.iter().flat_map(|sampler| &sampler.rings) {
+        for SamplerRing { event, .. } in self.0.iter().flat_map(|sampler| &sampler.rings) {
             // (what has ended has nothing to stop)
             let _ = if on { event.enable() } else { event.disable() };
         }
@@ -140,17 +165,23 @@ impl TimedSamplers {
 impl TimedSampler {
     fn take(&mut self) -> TimedSamples {
         let (mut told, mut record) = (TimedSamples::default(), Vec::new());
-        for (event, ring) in &mut self.rings {
+        for SamplerRing { event, ring, count } in &mut self.rings {
             // (whoever reads an event has the kernel hand over what it has gathered, if it still samples)
-            let _ = event.times();
+            if let Ok(EventTimes { count: now, .. }) = event.times() {
+                told.counted += now.saturating_sub(*count) as f64;
+                *count = now;
+            }
             ring.take(&mut record, |record| told.take(record));
         }
         let change = ((told.samples + told.lost) as f64 / WANTED).clamp(1.0 / MOST_CHANGE, MOST_CHANGE);
+        let unended = (self.period * self.rings.len() as u64) as f64;
+        told.unended = if std::mem::take(&mut self.is_new) { unended } else { 0.0 };
         let period = ((self.period as f64 * change) as u64).clamp(SHORTEST, LONGEST) | 1;
         if !(0.5..=2.0).contains(&change) && period != self.period {
             self.period = period;
+            told.unended += unended;
             // (of what was inherited before they go on as they were: each sample says which period it had)
-            self.rings.iter().for_each(|(event, _)| _ = event.set_period(period));
+            self.rings.iter().for_each(|one| _ = one.event.set_period(period));
         }
         told
     }
@@ -163,7 +194,7 @@ fn opened(
     (tid, cpu): (i32, i32),
     target: &TimedTarget,
     start: TimedStart,
-) -> io::Result<Option<(TaskEvent, RecordRing)>> {
+) -> io::Result<Option<SamplerRing>> {
     let mut attr = perf_event_attr { type_: target.pmu, config: event.config, ..Default::default() };
     attr.__bindgen_anon_3.config1 = event.config1;
     attr.__bindgen_anon_1.sample_period = period;
@@ -180,8 +211,9 @@ fn opened(
         attr.set_precise_ip(precise);
         match TaskEvent::open(attr, tid, cpu, None) {
             Ok(event) => {
-                let ring = RecordRing::map(&event, RING_PAGES)?;
-                return Ok(Some((event, ring)));
+                let [many, few] = RING_PAGES;
+                let ring = RecordRing::map(&event, many).or_else(|_| RecordRing::map(&event, few))?;
+                return Ok(Some(SamplerRing { event, ring, count: 0 }));
             }
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(None),
             Err(error) => refused = error,
@@ -213,5 +245,7 @@ mod tests {
         let mut all = told;
         all.add(&told);
         assert_eq!((told.lost, told.samples, all.lost, all.events), (7, 3, 14, 10000.0));
+        let of = |counted, unended| TimedSamples { counted, unended, ..told }.unsampled();
+        assert_eq!((of(9000.0, 1000.0), of(5500.0, 1000.0), of(4000.0, 0.0)), (3000.0, 0.0, 0.0));
     }
 }

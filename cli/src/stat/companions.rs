@@ -9,6 +9,8 @@ use topdown::{CompanionMetric, SampledTurns, Sum, TD_NODE_NONE};
 use topdown_record::TimedSamples;
 use topdown_report::model::CompanionFigure;
 
+/// No latency is longer that a sample's field holds.
+const LONGEST_LATENCY: f64 = 65_535.0;
 /// Fewer samples tell no mean retire latency.
 const FEWEST_SAMPLES: u64 = 32;
 
@@ -78,6 +80,19 @@ impl TurnCounts {
     fn timed_at(&self, place: usize) -> TimedSamples {
         let behind = place.checked_sub(1 + Sum::default().counted.len());
         behind.and_then(|behind| self.timed.get(behind / 2)).copied().unwrap_or_default()
+    }
+
+    /// What there may be more of what samples tell at this place, of which so much is told: events that no sample stands for, with the longest
+    /// latencies that their field holds.
+    fn unsampled_at(&self, place: usize, count: f64) -> f64 {
+        let Some(behind) = place.checked_sub(1 + Sum::default().counted.len()) else { return 0.0 };
+        let told = self.timed_at(place);
+        let events = if told.events > 0.0 { told.unsampled() / told.events } else { 0.0 };
+        match behind % 2 {
+            0 if told.latencies > 0.0 => count / (told.latencies / told.events) * events * LONGEST_LATENCY,
+            0 => 0.0,
+            _ => count * events,
+        }
     }
 
     /// None: there were none.
@@ -177,7 +192,7 @@ fn figure(
             let is_open = companion.latencies().any(|latency| {
                 let (group, place) = places[latency];
                 let told = counted.get(&group).map_or(TimedSamples::default(), |group| group.timed_at(place));
-                told.saturated > 0 || told.samples == 0
+                told.saturated > 0 || told.samples == 0 || told.latencies == 0.0 && told.unsampled() > 0.0
             });
             let high = high.filter(|_| !is_open);
             let low = low.filter(|_| !is_open || companion.node == TD_NODE_NONE);
@@ -238,6 +253,7 @@ fn estimates(
             // (what is seldom may be in so many turns without being seen in one; of what never was seen there is no more than one in a cycle)
             let seldom = if most > 0.0 { most } else { 1.0 / whole.slots_per_cycle };
             more[*k] = most * whole.uncounted + unseen * (seldom - mean).max(0.0) * whole.slots;
+            more[*k] += group.unsampled_at(places[*k].1, counts[*k]);
         }
         let of_pair = |k: usize, l: usize| {
             let (a, b) = (places[k].1, places[l].1);
@@ -465,6 +481,26 @@ mod tests {
         }
         // (its slopes where it is are not enough)
         assert!(outside[1] > 20, "{outside:?}");
+    }
+
+    /// Of a million and a quarter events a million has samples, which say five cycles, and fifty thousand are in periods that had not ended.
+    #[test]
+    fn events_without_a_sample_may_have_had_any_latency() {
+        let told = TimedSamples {
+            samples: 100,
+            events: 1e6,
+            counted: 1.25e6,
+            unended: 5e4,
+            latencies: 5e6,
+            ..TimedSamples::default()
+        };
+        let mut counts = TurnCounts::default();
+        counts.add(&Sum { slots: 1_000_000, ..Sum::default() }, &[told], 1.0);
+        let (latencies, events) = (1 + Sum::default().counted.len(), 2 + Sum::default().counted.len());
+        // (twice as many in the whole)
+        assert!((counts.unsampled_at(events, 2e6) - 4e5).abs() < 1e-6);
+        assert!((counts.unsampled_at(latencies, 1e7) - 4e5 * 65_535.0).abs() < 1.0);
+        assert_eq!(counts.unsampled_at(3, 1e7), 0.0);
     }
 
     /// Programs with an event that happens in a few turns of all, together, and at other times never, or hardly: then one of the few is to be seen.

@@ -13,7 +13,7 @@ use super::group::{GroupTarget, Reading, StatGroup};
 use super::groups::Groups;
 use super::stretches::Stretches;
 use super::target::StatTarget;
-use super::timed;
+use super::timed::{self, TimedTurn};
 use super::turn_lengths::{STRETCH, TurnLengths};
 use crate::say;
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use topdown::{Error, Node, Options, Rotation, Sample, TimedEvent, TurnPart};
-use topdown_record::{TimedSamplers, TimedStart};
+use topdown_record::TimedStart;
 use topdown_seam::identity;
 
 /// The first one. (Processes are short at first)
@@ -38,7 +38,7 @@ pub struct GroupsInTurns {
     /// What the others are of.
     parts: Vec<TurnPart>,
     /// Of each turn what is sampled beside it.
-    timed: Vec<Option<TimedSamplers>>,
+    timed: Vec<TimedTurn>,
     /// If not all of them have turns.
     drill: Option<DrillDown>,
     now: usize,
@@ -100,7 +100,7 @@ impl GroupsInTurns {
                 // (the first to be opened counts from then on)
                 odds: drill.as_ref().map_or(Vec::new(), DrillDown::first_odds),
                 lengths: TurnLengths::new(turns.len()),
-                timed: opened.iter().map(|_| None).chain([None]).take(turns.len()).collect(),
+                timed: turns.iter().map(|_| TimedTurn::default()).collect(),
                 parts: opened,
                 turns,
                 drill,
@@ -122,7 +122,7 @@ impl GroupsInTurns {
     pub fn of_command(pid: i32, options: &Options, plan: &TurnPlan) -> Result<GroupsInTurns, Error> {
         let open = |options: &Options| Groups::of_command(pid, options, &[]);
         let mut rotation = GroupsInTurns::open(options, plan, open)?;
-        rotation.sample(plan, &[pid], options.kernel)?;
+        rotation.sample(plan, &[pid], options.kernel);
         rotation.times.push(TimeOf::command(TaskClock::of_command(pid).map_err(no_clock)?));
         Ok(rotation)
     }
@@ -133,7 +133,7 @@ impl GroupsInTurns {
     /// Those of `td_open`.
     pub fn of(whom: &StatTarget, options: &Options, plan: &TurnPlan) -> Result<GroupsInTurns, Error> {
         let mut rotation = GroupsInTurns::open(options, plan, |options| whom.open(options, &[]))?;
-        rotation.sample(plan, &[], options.kernel)?;
+        rotation.sample(plan, &[], options.kernel);
         let times = rotation.turns[0].all.iter().filter_map(|group| TimeOf::of(&group.of).transpose());
         rotation.times = times.collect::<io::Result<_>>().map_err(no_clock)?;
         rotation.turns[0].count(true, Duration::ZERO); // what was counted before a clock went
@@ -141,7 +141,8 @@ impl GroupsInTurns {
     }
 
     /// Opens what is sampled beside the turns, on a command's process, or on whom the groups are.
-    fn sample(&mut self, plan: &TurnPlan, command: &[i32], kernel: bool) -> Result<(), Error> {
+    fn sample(&mut self, plan: &TurnPlan, command: &[i32], kernel: bool) {
+        let mut refused = None::<String>;
         for (turn, part) in self.parts.iter().enumerate() {
             let events: Vec<TimedEvent> =
                 plan.timed.iter().filter(|event| event.group == part.group).cloned().collect();
@@ -154,9 +155,12 @@ impl GroupsInTurns {
                 _ => TimedStart::Switched,
             };
             let places = timed::places(command, self.turns[turn].all.iter().map(|group| &group.of));
-            self.timed[turn] = Some(timed::open(&events, places, kernel, start)?);
+            let samplers = timed::open(&events, places, kernel, start);
+            // (what is counted is told all the same)
+            let samplers = samplers.inspect_err(|why| refused = Some(why.to_string())).ok();
+            self.timed[turn] = TimedTurn { events: events.len(), samplers };
         }
-        Ok(())
+        refused.into_iter().for_each(|why| say(&why));
     }
 
     /// All groups.
@@ -187,9 +191,9 @@ impl GroupsInTurns {
         let last = std::mem::replace(&mut self.now, next);
         if next != last {
             self.turns[last].switch(false);
-            self.timed[last].iter().for_each(|timed| timed.switch(false));
+            self.timed[last].switch(false);
             self.turns[next].switch(true);
-            self.timed[next].iter().for_each(|timed| timed.switch(true));
+            self.timed[next].switch(true);
         }
         self.add(last, at_work, &odds);
         let stretch = match self.turns.iter().any(|groups| groups.all.len() > MOST_OFTEN) {
@@ -242,7 +246,7 @@ impl GroupsInTurns {
         let counted = self.turns[turn].count(at_work, Duration::ZERO);
         let counted: Result<Vec<GroupCount>, Error> = counted.into_iter().collect();
         let Ok(kinds) = counted.as_ref().map_err(Clone::clone).and_then(by_pmu) else { return };
-        let timed = self.timed[turn].as_mut().map_or(Vec::new(), TimedSamplers::take);
+        let timed = self.timed[turn].take();
         let mut running_ns = 0;
         for (_, StatFigures { sum, .. }) in kinds {
             running_ns += sum.time_running_ns;

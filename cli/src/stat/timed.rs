@@ -6,10 +6,32 @@ use super::group::GroupTarget;
 use std::collections::BTreeSet;
 use std::{fs, io};
 use topdown::{Error, TimedEvent};
-use topdown_record::{TimedSamplers, TimedStart, TimedTarget};
+use topdown_record::{TimedSamplers, TimedSamples, TimedStart, TimedTarget};
 
 /// The PMUs whose cores have them.
 const PMUS: [&str; 2] = ["cpu_core", "cpu"];
+
+/// What is sampled beside a turn: so many events; none of them, if they cannot be.
+#[derive(Debug, Default)]
+pub struct TimedTurn {
+    pub events: usize,
+    pub samplers: Option<TimedSamplers>,
+}
+
+impl TimedTurn {
+    /// Whether they sample from now on.
+    pub fn switch(&self, on: bool) {
+        self.samplers.iter().for_each(|samplers| samplers.switch(on));
+    }
+
+    /// What the samples since the last time told of each.
+    pub fn take(&mut self) -> Vec<TimedSamples> {
+        match &mut self.samplers {
+            Some(samplers) => samplers.take(),
+            None => vec![TimedSamples::default(); self.events],
+        }
+    }
+}
 
 /// Threads and CPUs on which events are to be opened: each CPU of the PMU has a ring for those of a command, or of threads.
 pub fn places<'g>(command: &[i32], groups: impl Iterator<Item = &'g GroupTarget>) -> Vec<(i32, i32)> {
