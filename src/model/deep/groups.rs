@@ -2,15 +2,21 @@
 //! what fits beside it: children of one node first, then those of other nodes of the same level.
 #![forbid(unsafe_code)]
 
+mod companions;
+mod formulas;
+mod named;
+
 use super::DeepNodeInfo;
-use super::companion::{self, CompanionMetric, GivenMetric, place_of_timed};
 use super::facts::DeepFacts;
-use super::value::{CountOf, Taken, Value};
-use crate::cpu::deep::{DeepCompanion, DeepEvent, DeepNode, DeepText, DeepUnit};
+use super::value::{Taken, Value};
+use crate::cpu::deep::{DeepEvent, DeepNode, DeepText, DeepUnit};
 use crate::model::metrics::{self, Metric, TD_NODE_NONE, TD_UNIT_CLOCKS, TD_UNIT_OPERATIONS, TD_UNIT_SLOTS};
-use crate::model::tree::{Clocks, CorrectionInputs, Expr, Formula, Input, NodeRow, RetirementInputs, Tree};
+use crate::model::tree::{Clocks, Expr, Formula, Input, NodeRow, Tree};
 use crate::model::{Counters, Event, MOST_INPUTS, MOST_NODES, Model, NoDeeper};
 use crate::sys::cpu::ARM64;
+pub(super) use companions::plan_companions;
+use formulas::{as_share, inputs_of, leaked, moved_formula};
+pub(super) use named::plan_nodes;
 use std::collections::BTreeSet;
 
 /// Cycles in which the thread runs, and the event's own counter: Intel's, and arm64's.
@@ -78,15 +84,6 @@ impl Draft {
         with.listed.extend(other.listed.iter().cloned());
         with
     }
-}
-
-/// Groups of companion figures that are being filled.
-struct CompanionDrafts {
-    counted: Vec<Draft>,
-    /// Of level 1 alone, beside which these events are sampled.
-    timed: Vec<Draft>,
-    /// There can be no more of both.
-    most: usize,
 }
 
 /// An input of a group.
@@ -203,11 +200,6 @@ impl DeepCore<'_> {
     }
 }
 
-fn event_of_count(of: CountOf) -> usize {
-    let (CountOf::Event(event) | CountOf::Latencies(event) | CountOf::Timed(event)) = of;
-    event
-}
-
 /// Whether two events are one, whatever they are called.
 fn is_same(a: &Event, b: &Event) -> bool {
     (a.config, a.config1) == (b.config, b.config1)
@@ -220,33 +212,6 @@ pub(super) fn event_of(event: &DeepEvent) -> Event {
         fixed: event.fixed,
         may_be_silent: true,
         ..Event::new(event.name.clone().leak(), event.config)
-    }
-}
-
-/// Inputs that a formula of the own tree takes.
-fn inputs_of(formula: &Formula) -> Vec<usize> {
-    match formula {
-        Formula::Slots(input) => vec![*input],
-        Formula::Corrected(of) => [&[of.slots], of.less, of.more].concat(),
-        Formula::Balance(more, less) => [*more, *less].concat(),
-        Formula::Retired(of) => [of.stalls, of.not_stalls, &[of.retired, of.dispatched]].concat(),
-        Formula::Rest | Formula::NoCounter => Vec::new(),
-        Formula::Of(expr) => inputs_of_expr(expr),
-    }
-}
-
-fn inputs_of_expr(expr: &Expr) -> Vec<usize> {
-    match expr {
-        Expr::Number(_) | Expr::Slots | Expr::Node(_) => Vec::new(),
-        Expr::Input(input) => vec![*input],
-        Expr::Sum(a, b)
-        | Expr::Difference(a, b)
-        | Expr::Product(a, b)
-        | Expr::Quotient(a, b)
-        | Expr::Least(a, b)
-        | Expr::Greatest(a, b)
-        | Expr::Part(a, b) => [inputs_of_expr(a), inputs_of_expr(b)].concat(),
-        Expr::IfLess(all) => all.iter().flat_map(inputs_of_expr).collect(),
     }
 }
 
@@ -314,88 +279,6 @@ pub(super) fn plan(core: &DeepCore, facts: &DeepFacts) -> DeepPlan {
     let drafts = drafts(core, &needs, facts);
     let groups = drafts.iter().map(|draft| core.group(draft, &needs)).collect();
     DeepPlan { groups, nodes }
-}
-
-/// Plans the groups of companion figures of a text, and of those that are given besides, no more than so many; each figure has the places of
-/// these in place of numbers.
-pub(super) fn plan_companions<'t>(
-    core: &DeepCore,
-    wanted: impl Iterator<Item = &'t DeepCompanion>,
-    given: &[GivenMetric],
-    most_groups: usize,
-    facts: &DeepFacts,
-) -> (Vec<PlannedGroup>, Vec<CompanionMetric>) {
-    let mut drafts = CompanionDrafts { counted: Vec::new(), timed: Vec::new(), most: most_groups };
-    let mut companions: Vec<CompanionMetric> = wanted
-        .map(|one| {
-            let value = Value::of(&one.value, core, facts);
-            let value = value.map(|value| companion::per_second(&one.unit, value));
-            core.draft_companion((&one.name, &one.unit, &one.groups), value, &mut drafts, facts)
-        })
-        .collect();
-    // (for given ones nothing is sampled)
-    let counting = DeepCore { times: false, ..*core };
-    companions.extend(given.iter().map(|one| {
-        let value = one.value.as_ref().map_err(String::clone);
-        let value = value.and_then(|value| Value::of(value, &counting, facts));
-        core.draft_companion((&one.name, &one.unit, &[]), value, &mut drafts, facts)
-    }));
-    let of_counts = drafts.counted.iter().map(|draft| core.group(draft, &[]));
-    let of_level_1 = |draft: &Draft| PlannedGroup {
-        timed: draft.taken.events.iter().copied().collect(),
-        ..core.group(&Draft::default(), &[])
-    };
-    let groups: Vec<PlannedGroup> = of_counts.chain(drafts.timed.iter().map(of_level_1)).collect();
-    let companions = companions.into_iter().map(|one| core.placed(one, &groups)).collect();
-    (groups, companions)
-}
-
-/// Plans a group of these nodes, and of as many below them as it has room for: down to this level, or their own children (0).
-///
-/// # Errors
-/// One of them cannot be counted, or no group has room for all: which ones one has.
-pub(super) fn plan_nodes(
-    core: &DeepCore,
-    wanted: &[Metric],
-    level: u32,
-    facts: &DeepFacts,
-) -> Result<PlannedGroup, String> {
-    let (mut needs, mut drafts) = (Vec::new(), Vec::new());
-    let named = |metric: &Metric| {
-        let of_text = core.text.node_of(metric.field()).filter(|node| !node.is_part);
-        of_text.ok_or_else(|| format!("{} is no node of this CPU's tree", metric.title()))
-    };
-    let wanted = wanted.iter().map(named).collect::<Result<Vec<&DeepNode>, String>>()?;
-    for node in &wanted {
-        let cannot = |why| format!("{} cannot be counted here: {why}", node.name.replace('_', " "));
-        let draft = core.draft_node(node, &mut needs, facts).map_err(cannot)?;
-        put(core, &mut drafts, 0, draft, facts);
-    }
-    let together = |draft: &Draft| {
-        let is_in = |node: &&&DeepNode| draft.listed.contains(&node.name);
-        wanted.iter().filter(is_in).map(|node| node.name.replace('_', " ")).collect::<Vec<_>>().join(", ")
-    };
-    let [_] = &drafts[..] else {
-        let lists: Vec<String> = drafts.iter().map(together).collect();
-        return Err(format!("one group counts {}, another {}", lists[0], lists[1..].join(", another ")));
-    };
-    let is_below = |node: &&DeepNode| {
-        let parent_is_wanted = || wanted.iter().any(|above| node.parent.as_ref() == Some(&above.name));
-        let path = core.path(node);
-        let under = wanted.iter().any(|above| above.name != node.name && path.contains(&above.name));
-        !node.is_part && if level == 0 { parent_is_wanted() } else { under && node.level <= level }
-    };
-    let mut below: Vec<&DeepNode> = core.text.nodes.iter().filter(is_below).collect();
-    below.sort_by_key(|node| node.level);
-    for node in below {
-        if let Ok(draft) = core.draft_node(node, &mut needs, facts) {
-            let both = drafts[0].with(&draft);
-            if core.fits(&both, facts) {
-                drafts[0] = both;
-            }
-        }
-    }
-    Ok(core.group(&drafts[0], &needs))
 }
 
 /// What does not fit beside level 1.
@@ -492,108 +375,6 @@ impl<'t> DeepCore<'t> {
     /// The same, where retire latencies are told.
     pub fn with_latencies(&self) -> DeepCore<'t> {
         DeepCore { times: true, ..*self }
-    }
-
-    /// A group of one node, which is put with those that have been: of whatever level.
-    fn draft_node(
-        &self,
-        node: &'t DeepNode,
-        needs: &mut Vec<NodeNeeds<'t>>,
-        facts: &DeepFacts,
-    ) -> Result<Draft, String> {
-        let metric = metrics::ALL.iter().find(|metric| metric.field() == node.name);
-        let metric = metric.ok_or("this version has no number for it")?;
-        let mut draft = Draft { listed: self.path(node), ..Draft::default() };
-        match self.own_place(&node.name) {
-            Some(place) => draft.taken.nodes = BTreeSet::from([place]),
-            None => {
-                let need = need(node, *metric, self, facts)?;
-                (draft.taken, draft.nodes) = (need.taken.clone(), vec![needs.len()]);
-                needs.push(need);
-            }
-        }
-        match self.fits(&draft, facts) {
-            true => Ok(draft),
-            false => Err(too_much(self, &draft.taken, facts)),
-        }
-    }
-
-    /// A companion figure, whose events are counted together if they fit into a group, and else in several. Those whose retire latency it
-    /// takes are sampled beside level 1, as many at a time as could be counted there.
-    fn draft_companion(
-        &self,
-        name_unit_groups: (&str, &str, &[String]),
-        value: Result<Value, String>,
-        drafts: &mut CompanionDrafts,
-        facts: &DeepFacts,
-    ) -> CompanionMetric {
-        let mut taken = Taken::default();
-        let value =
-            value.inspect(|value| value.take(&mut taken)).and_then(|value| match taken.nodes.is_empty() {
-                true => Ok(value),
-                false => Err("it takes nodes of the tree".into()),
-            });
-        let alone = |event: &usize| Draft {
-            taken: Taken { events: BTreeSet::from([*event]), ..Taken::default() },
-            ..Draft::default()
-        };
-        let of_events = Taken { events: taken.events.clone(), ..Taken::default() };
-        let together = Draft { taken: of_events, ..Draft::default() };
-        let parts: Vec<Draft> = match self.fits(&together, facts) {
-            true if taken.events.is_empty() => Vec::new(),
-            true => vec![together],
-            false => taken.events.iter().map(alone).collect(),
-        };
-        let sampled: Vec<Draft> = taken.latencies.iter().map(alone).collect();
-        let mut all = parts.iter().chain(&sampled);
-        let value = value.and_then(|value| match all.find(|part| !self.fits(part, facts)) {
-            Some(part) => Err(too_much(self, &part.taken, facts)),
-            None => Ok(value),
-        });
-        let value = value.and_then(|value| {
-            let (mut counted, mut timed) = (drafts.counted.clone(), drafts.timed.clone());
-            parts.into_iter().for_each(|part| put(self, &mut counted, 0, part, facts));
-            sampled.into_iter().for_each(|part| put(self, &mut timed, 0, part, facts));
-            if counted.len() + timed.len() > drafts.most {
-                return Err("no more groups can take turns: name fewer figures or levels".into());
-            }
-            (drafts.counted, drafts.timed) = (counted, timed);
-            Ok(value)
-        });
-        let latencies =
-            taken.latencies.iter().flat_map(|event| [CountOf::Latencies(*event), CountOf::Timed(*event)]);
-        let counts = taken.events.iter().map(|event| CountOf::Event(*event)).chain(latencies);
-        let counts = counts.map(|of| (of, self.events[event_of_count(of)].name));
-        CompanionMetric::new(name_unit_groups, value, counts)
-    }
-
-    /// With the places of its events: in the first of these groups that has all, or else each in the first that has it.
-    fn placed(&self, companion: CompanionMetric, groups: &[PlannedGroup]) -> CompanionMetric {
-        let counter = |group: &PlannedGroup, event: usize| {
-            group.counters.events.iter().position(|counted| is_same(counted, &self.events[event]))
-        };
-        let first_with = |events: &[usize]| {
-            let has_all = |group: &PlannedGroup| {
-                group.timed.is_empty() && events.iter().all(|event| counter(group, *event).is_some())
-            };
-            groups.iter().position(has_all)
-        };
-        let sampled = |event: usize| {
-            let mut places = groups.iter().enumerate().filter_map(|(group, planned)| {
-                Some((group as u32, place_of_timed(planned.timed.iter().position(|timed| *timed == event)?)))
-            });
-            places.next()
-        };
-        let events: Vec<usize> = companion.events().collect();
-        let together = first_with(&events);
-        companion.counted_at(|of| match of {
-            CountOf::Event(event) => {
-                let group = together.or_else(|| first_with(&[event]))?;
-                Some((group as u32, counter(&groups[group], event)?))
-            }
-            CountOf::Latencies(event) => sampled(event),
-            CountOf::Timed(event) => sampled(event).map(|(group, place)| (group, place + 1)),
-        })
     }
 
     fn group(&self, draft: &Draft, needs: &[NodeNeeds]) -> PlannedGroup {
@@ -712,87 +493,4 @@ fn row_of(node: &DeepNode, metric: Metric, formula: Formula) -> NodeRow {
 fn push(rows: &mut Vec<NodeRow>, row: NodeRow) {
     let above = rows.iter().position(|other| other.metric.id == row.parent).map(|place| place as u8);
     rows.push(NodeRow { above, ..row });
-}
-
-/// A formula of the own tree, with its inputs where they are now.
-fn moved_formula(formula: &Formula, moved: &dyn Fn(usize) -> usize) -> Formula {
-    let all = |places: &[usize]| -> &'static [usize] {
-        places.iter().map(|place| moved(*place)).collect::<Vec<_>>().leak()
-    };
-    match formula {
-        Formula::Slots(input) => Formula::Slots(moved(*input)),
-        Formula::Corrected(of) => Formula::Corrected(CorrectionInputs {
-            slots: moved(of.slots),
-            less: all(of.less),
-            more: all(of.more),
-        }),
-        Formula::Balance(more, less) => Formula::Balance(all(more), all(less)),
-        Formula::Retired(of) => Formula::Retired(RetirementInputs {
-            stalls: all(of.stalls),
-            not_stalls: all(of.not_stalls),
-            retired: moved(of.retired),
-            dispatched: moved(of.dispatched),
-        }),
-        Formula::Rest => Formula::Rest,
-        Formula::NoCounter => Formula::NoCounter,
-        Formula::Of(expr) => Formula::Of(Box::leak(Box::new(moved_expr(expr, moved)))),
-    }
-}
-
-fn leaked(expr: Expr) -> &'static Expr {
-    Box::leak(Box::new(expr))
-}
-
-/// A formula of a root of the own tree, as a share, with its inputs where they are now, but for one of which there are so many in each slot.
-/// `above`: the roots that have been, all others of what is the rest.
-fn as_share(
-    formula: &Formula,
-    (input, in_a_slot): (usize, f64),
-    moved: &dyn Fn(usize) -> usize,
-    above: &[NodeRow],
-) -> Expr {
-    let of = |place: usize| match place == input {
-        true => Expr::Product(leaked(Expr::Slots), leaked(Expr::Number(in_a_slot))),
-        false => Expr::Input(moved(place)),
-    };
-    // (each slot that there is less of one thing is one more of another)
-    let balance = |first: Expr, more: &[usize], less: &[usize]| {
-        let all = more.iter().fold(first, |all, place| Expr::Sum(leaked(all), leaked(of(*place))));
-        less.iter().fold(all, |all, place| Expr::Difference(leaked(all), leaked(of(*place))))
-    };
-    let share = |slots: Expr| Expr::Quotient(leaked(slots), leaked(Expr::Slots));
-    match formula {
-        Formula::Slots(place) => share(of(*place)),
-        Formula::Corrected(all) => share(balance(of(all.slots), all.more, all.less)),
-        Formula::Balance(more, less) => share(balance(Expr::Number(0.0), more, less)),
-        Formula::Retired(all) => {
-            let left = balance(Expr::Slots, all.not_stalls, all.stalls);
-            let part = Expr::Part(leaked(of(all.retired)), leaked(of(all.dispatched)));
-            Expr::Product(leaked(share(left)), leaked(part))
-        }
-        Formula::Rest | Formula::NoCounter => above.iter().fold(Expr::Number(1.0), |left, row| {
-            Expr::Difference(leaked(left), leaked(Expr::Node(row.metric.id)))
-        }),
-        Formula::Of(expr) => moved_expr(expr, moved),
-    }
-}
-
-fn moved_expr(expr: &Expr, moved: &dyn Fn(usize) -> usize) -> Expr {
-    let one = |expr: &Expr| -> &'static Expr { Box::leak(Box::new(moved_expr(expr, moved))) };
-    match expr {
-        Expr::Number(number) => Expr::Number(*number),
-        Expr::Input(input) => Expr::Input(moved(*input)),
-        Expr::Slots => Expr::Slots,
-        Expr::Node(id) => Expr::Node(*id),
-        Expr::Sum(a, b) => Expr::Sum(one(a), one(b)),
-        Expr::Difference(a, b) => Expr::Difference(one(a), one(b)),
-        Expr::Product(a, b) => Expr::Product(one(a), one(b)),
-        Expr::Quotient(a, b) => Expr::Quotient(one(a), one(b)),
-        Expr::Least(a, b) => Expr::Least(one(a), one(b)),
-        Expr::Greatest(a, b) => Expr::Greatest(one(a), one(b)),
-        Expr::Part(a, b) => Expr::Part(one(a), one(b)),
-        Expr::IfLess(all) => {
-            Expr::IfLess(Box::leak(Box::new([0, 1, 2, 3].map(|k| moved_expr(&all[k], moved)))))
-        }
-    }
 }
