@@ -90,11 +90,11 @@ pub fn metric(id: u32) -> Option<Metric> {
 }
 
 pub use model::{
-    Bottleneck, Bounded, CompanionMetric, Core, CountedCompanions, DeepGroup, DeepTree, GivenMetric,
-    GivenMetrics, LocatingEvent, MOST_NODES_IN_TURNS, MOST_TURNS, NoDeeper, PublishedNames, RegionTurn,
-    TimedEvent, companions, core_as_published, core_of_subtree, cores, counted_companions, deep_tree,
-    deep_tree_of, deepest_level, fingerprint, groups_of_level, is_bounded, metric_of_name, not_measured,
-    published_names, region_turns, subtree_of_name, subtrees_of_level,
+    Bottleneck, Bounded, CompanionMetric, Core, CountPlace, CountedCompanions, DeepGroup, DeepTree,
+    GivenMetric, GivenMetrics, LocatingEvent, MOST_NODES_IN_TURNS, MOST_TURNS, NoDeeper, PublishedNames,
+    RegionTurn, TimedEvent, companions, core_as_published, core_of_subtree, cores, counted_companions,
+    deep_tree, deep_tree_of, deepest_level, fingerprint, groups_of_level, is_bounded, metric_of_name,
+    not_measured, published_names, region_turns, subtree_of_name, subtrees_of_level,
 };
 pub use options::{
     CoreKind, Corrections, OptionNames, Options, SourceKind, Target, TurnPart, WantedNodes, name_options,

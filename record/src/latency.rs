@@ -24,8 +24,8 @@ const LONGEST: u64 = 2_000_003;
 const OF_PUBLISHED: u64 = 10;
 /// A period changes by this factor at most at a time.
 const MOST_CHANGE: f64 = 8.0;
-/// The field has this where the latency was that or more.
-const SATURATED: u64 = 0xffff;
+/// What the field of a latency holds at most, in cycles: it has this where the latency was that or more.
+pub const LONGEST_LATENCY: u64 = 0xffff;
 /// precise_ip, tried in this order: 2, the instruction itself; 1, one at a constant distance.
 const PRECISION: [u64; 2] = [2, 1];
 
@@ -40,8 +40,10 @@ pub struct TimedSamples {
     pub events: f64,
     /// All events that there were.
     pub counted: f64,
-    /// Of these so many may have been in periods that had not ended when the event was read last, or took another period: as likely as any
-    /// others to be sampled.
+    /// Of these so many may have been in periods that ended without a sample as the event took another one: as likely as any others to be
+    /// sampled.
+    pub cut: f64,
+    /// The same, in periods that have not ended.
     pub unended: f64,
     /// The latencies of these, in cycles.
     pub latencies: f64,
@@ -50,22 +52,39 @@ pub struct TimedSamples {
 }
 
 impl TimedSamples {
-    /// Adds others.
+    /// Adds later ones of the same event.
     pub fn add(&mut self, more: &TimedSamples) {
         self.samples += more.samples;
         self.saturated += more.saturated;
         self.events += more.events;
         self.counted += more.counted;
-        self.unended += more.unended;
+        self.cut += more.cut;
+        self.unended = more.unended;
         self.latencies += more.latencies;
         self.lost += more.lost;
+    }
+
+    /// What came since then.
+    #[must_use]
+    pub fn since(&self, then: Option<&TimedSamples>) -> TimedSamples {
+        let Some(then) = then else { return *self };
+        TimedSamples {
+            samples: self.samples - then.samples,
+            saturated: self.saturated - then.saturated,
+            events: self.events - then.events,
+            counted: self.counted - then.counted,
+            cut: self.cut - then.cut,
+            unended: self.unended,
+            latencies: self.latencies - then.latencies,
+            lost: self.lost - then.lost,
+        }
     }
 
     /// Events that no sample stands for, as they were of threads that ended within a period, or their samples found no room: of their latencies
     /// nothing is known.
     #[must_use]
     pub fn unsampled(&self) -> f64 {
-        (self.counted - self.events - self.unended).max(0.0)
+        (self.counted - self.events - self.cut - self.unended).max(0.0)
     }
 
     /// Adds a record: the header, of a sample its period, and the weight, whose upper 16 bits are the latency.
@@ -74,7 +93,7 @@ impl TimedSamples {
             (PERF_RECORD_SAMPLE, [_, period, weight, ..]) => {
                 let latency = weight >> 48;
                 self.samples += 1;
-                self.saturated += u64::from(latency == SATURATED);
+                self.saturated += u64::from(latency == LONGEST_LATENCY);
                 self.events += *period as f64;
                 self.latencies += *period as f64 * latency as f64;
             }
@@ -114,8 +133,6 @@ pub enum TimedStart {
 struct TimedSampler {
     period: u64,
     rings: Vec<SamplerRing>,
-    /// None was taken yet.
-    is_new: bool,
 }
 
 /// An event on one place.
@@ -143,7 +160,7 @@ impl TimedSamplers {
                 .places
                 .iter()
                 .filter_map(|place| opened(event, period, *place, target, start).transpose());
-            Ok(TimedSampler { period, rings: rings.collect::<io::Result<_>>()?, is_new: true })
+            Ok(TimedSampler { period, rings: rings.collect::<io::Result<_>>()? })
         };
         events.iter().map(of_event).collect::<io::Result<_>>().map(TimedSamplers)
     }
@@ -174,15 +191,15 @@ impl TimedSampler {
             ring.take(&mut record, |record| told.take(record));
         }
         let change = ((told.samples + told.lost) as f64 / WANTED).clamp(1.0 / MOST_CHANGE, MOST_CHANGE);
-        let unended = (self.period * self.rings.len() as u64) as f64;
-        told.unended = if std::mem::take(&mut self.is_new) { unended } else { 0.0 };
+        let of_period = |period| (period * self.rings.len() as u64) as f64;
         let period = ((self.period as f64 * change) as u64).clamp(SHORTEST, LONGEST) | 1;
         if !(0.5..=2.0).contains(&change) && period != self.period {
+            told.cut = of_period(self.period);
             self.period = period;
-            told.unended += unended;
             // (of what was inherited before they go on as they were: each sample says which period it had)
             self.rings.iter().for_each(|one| _ = one.event.set_period(period));
         }
+        told.unended = of_period(self.period);
         told
     }
 }
@@ -237,7 +254,7 @@ mod tests {
         told.take(&[header(PERF_RECORD_SAMPLE, 3), 3000, 61 << 48]);
         assert_eq!((told.samples, told.saturated, told.events), (2, 0, 4000.0));
         assert_eq!(told.latencies / told.events, 60.0);
-        told.take(&[header(PERF_RECORD_SAMPLE, 3), 1000, SATURATED << 48]);
+        told.take(&[header(PERF_RECORD_SAMPLE, 3), 1000, LONGEST_LATENCY << 48]);
         assert_eq!((told.samples, told.saturated, told.events), (3, 1, 5000.0));
         told.take(&[header(PERF_RECORD_LOST, 3), 9, 4]);
         told.take(&[header(PERF_RECORD_LOST_SAMPLES, 2), 2]);
@@ -245,7 +262,20 @@ mod tests {
         let mut all = told;
         all.add(&told);
         assert_eq!((told.lost, told.samples, all.lost, all.events), (7, 3, 14, 10000.0));
-        let of = |counted, unended| TimedSamples { counted, unended, ..told }.unsampled();
-        assert_eq!((of(9000.0, 1000.0), of(5500.0, 1000.0), of(4000.0, 0.0)), (3000.0, 0.0, 0.0));
+    }
+
+    #[test]
+    fn what_is_in_periods_that_have_no_sample_yet_is_as_likely_as_the_rest() {
+        let of =
+            |counted, cut, unended| TimedSamples { counted, cut, unended, events: 5e3, ..Default::default() };
+        assert_eq!(of(9e3, 0.0, 1e3).unsampled(), 3e3);
+        assert_eq!(of(9e3, 2e3, 1e3).unsampled(), 1e3);
+        assert_eq!((of(5.5e3, 0.0, 1e3).unsampled(), of(4e3, 0.0, 0.0).unsampled()), (0.0, 0.0));
+        // (each time that it is read one period at most has not ended, and not one more)
+        let mut all = of(9e3, 2e3, 1e3);
+        all.add(&of(6e3, 0.0, 1e3));
+        assert_eq!(all.unsampled(), 2e3);
+        assert_eq!(all.since(Some(&of(9e3, 2e3, 1e3))).unsampled(), 0.0);
+        assert_eq!(all.since(None), all);
     }
 }

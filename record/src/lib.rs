@@ -68,7 +68,7 @@ pub use estimate::{EstimatedShares, NoShares};
 pub use event_sampling::{EventSampling, SamplesOf};
 pub use held::EventShare;
 pub use journal::{Journal, JournalContents};
-pub use latency::{TimedSamplers, TimedSamples, TimedStart, TimedTarget};
+pub use latency::{LONGEST_LATENCY, TimedSamplers, TimedSamples, TimedStart, TimedTarget};
 pub use profile::{
     CallStack, FunctionFigures, Profile, ProfiledCore, ProfiledFunction, ProfiledLine, StackFrame,
 };

@@ -17,7 +17,7 @@ use crate::cpu::deep::{DeepBottleneck, DeepEvent, DeepText};
 use crate::sys::cpu::{self, Identity};
 use crate::sys::late::LateRef;
 pub use bottleneck::{Bottleneck, Bounded};
-pub use companion::{CompanionMetric, CountedCompanions, GivenMetric, GivenMetrics, TimedEvent};
+pub use companion::{CompanionMetric, CountPlace, CountedCompanions, GivenMetric, GivenMetrics, TimedEvent};
 pub(crate) use facts::DeepFacts;
 #[cfg(test)]
 pub(crate) use figures::{

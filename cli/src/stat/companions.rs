@@ -5,12 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
-use topdown::{CompanionMetric, SampledTurns, Sum, TD_NODE_NONE};
-use topdown_record::TimedSamples;
+use topdown::{CompanionMetric, CountPlace, SampledTurns, Sum, TD_NODE_NONE};
+use topdown_record::{LONGEST_LATENCY, TimedSamples};
 use topdown_report::model::CompanionFigure;
 
-/// No latency is longer that a sample's field holds.
-const LONGEST_LATENCY: f64 = 65_535.0;
 /// Fewer samples tell no mean retire latency.
 const FEWEST_SAMPLES: u64 = 32;
 
@@ -28,7 +26,7 @@ pub struct TurnCounts {
     turns: u64,
     /// Slots, unweighted.
     slots: f64,
-    /// Slots, then each counter.
+    /// Slots, then what `index` says.
     sums: Vec<f64>,
     /// Of each two of these.
     products: Vec<f64>,
@@ -42,7 +40,6 @@ impl TurnCounts {
     /// Adds a turn, which stands for so many, with what was sampled beside it.
     pub fn add(&mut self, sum: &Sum, timed: &[TimedSamples], weight: f64) {
         let counted = [sum.slots].into_iter().chain(sum.counted).map(|count| count as f64);
-        // (behind the counts, as `TimedEvent::place` says)
         let of_samples = timed.iter().flat_map(|told| [told.latencies, told.events]);
         let counts: Vec<f64> = counted.chain(of_samples).collect();
         self.timed.resize(timed.len(), TimedSamples::default());
@@ -72,26 +69,30 @@ impl TurnCounts {
             sums: less(&self.sums, &then.sums),
             products: less(&self.products, &then.products),
             most: self.most.clone(),
-            timed: self.timed.clone(),
+            timed: self.timed.iter().enumerate().map(|(k, all)| all.since(then.timed.get(k))).collect(),
         }
     }
 
-    /// What samples told that were taken at this place.
-    fn timed_at(&self, place: usize) -> TimedSamples {
-        let behind = place.checked_sub(1 + Sum::default().counted.len());
-        behind.and_then(|behind| self.timed.get(behind / 2)).copied().unwrap_or_default()
+    /// What samples told of this one of the events that are sampled.
+    fn timed_at(&self, event: usize) -> TimedSamples {
+        self.timed.get(event).copied().unwrap_or_default()
     }
 
     /// What there may be more of what samples tell at this place, of which so much is told: events that no sample stands for, with the longest
     /// latencies that their field holds.
-    fn unsampled_at(&self, place: usize, count: f64) -> f64 {
-        let Some(behind) = place.checked_sub(1 + Sum::default().counted.len()) else { return 0.0 };
-        let told = self.timed_at(place);
-        let events = if told.events > 0.0 { told.unsampled() / told.events } else { 0.0 };
-        match behind % 2 {
-            0 if told.latencies > 0.0 => count / (told.latencies / told.events) * events * LONGEST_LATENCY,
-            0 => 0.0,
-            _ => count * events,
+    fn unsampled_at(&self, place: CountPlace, count: f64) -> f64 {
+        let (CountPlace::Latencies(event) | CountPlace::Timed(event)) = place else { return 0.0 };
+        let told = self.timed_at(event);
+        if told.events == 0.0 {
+            return 0.0;
+        }
+        let events = told.unsampled() / told.events;
+        match place {
+            CountPlace::Latencies(_) if told.latencies == 0.0 => 0.0,
+            CountPlace::Latencies(_) => {
+                count / (told.latencies / told.events) * events * LONGEST_LATENCY as f64
+            }
+            CountPlace::Timed(_) | CountPlace::Counter(_) => count * events,
         }
     }
 
@@ -165,12 +166,14 @@ fn figure(
     if !none.why.is_empty() {
         return none;
     }
-    let places: Vec<(u32, usize)> = companion.places().map(|(group, counter)| (group, counter + 1)).collect();
+    let places: Vec<(u32, CountPlace)> = companion.places().collect();
+    let latencies = latencies(&places, counted);
     let estimated = estimates(&places, counted, whole);
-    let sampled = estimated.and_then(|estimates| match unsampled(companion, &places, &estimates, counted) {
-        Some(why) => Err(why),
-        None => Ok(estimates),
-    });
+    let sampled =
+        estimated.and_then(|estimates| match unsampled(companion, &latencies, &estimates, counted) {
+            Some(why) => Err(why),
+            None => Ok(estimates),
+        });
     match sampled {
         Err(why) => CompanionFigure { why, ..none },
         Ok(estimates) => {
@@ -189,9 +192,7 @@ fn figure(
             let likely = likely.map(|likely| high.map_or(likely, |high| likely.min(high)));
             let value = likely.map(|likely| low.map_or(likely, |low| likely.max(low)));
             // (a latency that its field does not hold, or of an event that was not seen, may be of any length: a node is more or less with it)
-            let is_open = companion.latencies().any(|latency| {
-                let (group, place) = places[latency];
-                let told = counted.get(&group).map_or(TimedSamples::default(), |group| group.timed_at(place));
+            let is_open = latencies.iter().any(|told| {
                 told.saturated > 0 || told.samples == 0 || told.latencies == 0.0 && told.unsampled() > 0.0
             });
             let high = high.filter(|_| !is_open);
@@ -201,23 +202,31 @@ fn figure(
     }
 }
 
+/// What samples told of each retire latency at these places.
+fn latencies(places: &[(u32, CountPlace)], counted: &BTreeMap<u32, TurnCounts>) -> Vec<TimedSamples> {
+    let of_place = |(group, place): &(u32, CountPlace)| match place {
+        CountPlace::Latencies(event) => {
+            Some(counted.get(group).map_or(TimedSamples::default(), |group| group.timed_at(*event)))
+        }
+        CountPlace::Counter(_) | CountPlace::Timed(_) => None,
+    };
+    places.iter().filter_map(of_place).collect()
+}
+
 /// Why retire latencies that a figure takes are not known; None: they are, or there are none.
 fn unsampled(
     companion: &CompanionMetric,
-    places: &[(u32, usize)],
+    latencies: &[TimedSamples],
     estimates: &Estimates,
     counted: &BTreeMap<u32, TurnCounts>,
 ) -> Option<String> {
-    let of_group = |(group, place): &(u32, usize)| {
-        counted.get(group).map_or(TimedSamples::default(), |group| group.timed_at(*place))
-    };
-    let latencies: Vec<TimedSamples> =
-        companion.latencies().map(|latency| of_group(&places[latency])).collect();
     if latencies.is_empty() {
         return None;
     }
     let all = counted.values().flat_map(|group| &group.timed);
-    if all.clone().any(|told| told.samples > 0) && all.map(|told| told.latencies).sum::<f64>() == 0.0 {
+    let (samples, cycles) =
+        all.fold((0, 0.0), |(samples, cycles), told| (samples + told.samples, cycles + told.latencies));
+    if samples >= FEWEST_SAMPLES && cycles == 0.0 {
         return Some("samples have no retire latency with this kernel, or on this CPU".into());
     }
     if let Some(event) = companion.unsampled(&estimates.counts) {
@@ -227,9 +236,19 @@ fn unsampled(
     few.map(|told| format!("only {} samples of an event tell its retire latency", told.samples))
 }
 
-/// Of counts at these places: the number of the group, and the place behind the slots. What is wrong: why they are not told.
+/// Where `TurnCounts` sum this, behind the slots: the counters, then what samples of each event tell.
+fn index(place: CountPlace) -> usize {
+    let behind = 1 + Sum::default().counted.len();
+    match place {
+        CountPlace::Counter(k) => 1 + k,
+        CountPlace::Latencies(k) => behind + 2 * k,
+        CountPlace::Timed(k) => behind + 2 * k + 1,
+    }
+}
+
+/// Of counts at these places of groups. What is wrong: why they are not told.
 fn estimates(
-    places: &[(u32, usize)],
+    places: &[(u32, CountPlace)],
     counted: &BTreeMap<u32, TurnCounts>,
     whole: &WholeCount,
 ) -> Result<Estimates, String> {
@@ -248,15 +267,16 @@ fn estimates(
         let scale = whole.slots / group.sums[0];
         let own: Vec<usize> = (0..places.len()).filter(|k| places[*k].0 == number).collect();
         for k in &own {
-            counts[*k] = group.sums[places[*k].1] * scale;
-            let (mean, most) = (counts[*k] / whole.slots, group.most[places[*k].1]);
+            let place = index(places[*k].1);
+            counts[*k] = group.sums[place] * scale;
+            let (mean, most) = (counts[*k] / whole.slots, group.most[place]);
             // (what is seldom may be in so many turns without being seen in one; of what never was seen there is no more than one in a cycle)
             let seldom = if most > 0.0 { most } else { 1.0 / whole.slots_per_cycle };
             more[*k] = most * whole.uncounted + unseen * (seldom - mean).max(0.0) * whole.slots;
             more[*k] += group.unsampled_at(places[*k].1, counts[*k]);
         }
         let of_pair = |k: usize, l: usize| {
-            let (a, b) = (places[k].1, places[l].1);
+            let (a, b) = (index(places[k].1), index(places[l].1));
             let (rate_a, rate_b) = (counts[k] / whole.slots, counts[l] / whole.slots);
             let residuals = group.product(a, b) - rate_a * group.product(0, b) - rate_b * group.product(0, a)
                 + rate_a * rate_b * group.product(0, 0);
@@ -390,218 +410,4 @@ pub fn groups_of(metrics: &[CompanionMetric]) -> BTreeSet<u32> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use topdown_seam::random::Random;
-
-    /// Programs of three phases, of whose two events a figure is the quotient: counted in one group, or each in its own, by turns that are as
-    /// likely or not.
-    #[test]
-    fn the_truth_is_in_the_interval() {
-        let mut random = Random::new(23);
-        let mut part = || random.below(1 << 20) as f64 / f64::from(1 << 20);
-        let quotient = |counts: &[f64]| counts[0] / counts[1];
-        let (mut wide, mut told) = ([0.0; 2], 0);
-        for program in 0..400 {
-            let rates: Vec<[f64; 2]> = (0..3).map(|_| [0.001 + 0.3 * part(), 0.1 + part()]).collect();
-            let is_weighted = program % 2 == 1;
-            let chance = if is_weighted { 0.2 } else { 0.5 };
-            let (mut counted, mut totals) = (BTreeMap::<u32, TurnCounts>::new(), [0.0; 3]);
-            for turn in 0..120 {
-                let slots = (1e6 * (0.5 + part())) as u64;
-                let counts = rates[turn / 40].map(|rate| (rate * (0.7 + 0.6 * part()) * slots as f64) as u64);
-                let mut sum = Sum { slots, time_running_ns: slots, ..Sum::default() };
-                sum.counted[..2].copy_from_slice(&counts);
-                [slots, counts[0], counts[1]]
-                    .iter()
-                    .zip(&mut totals)
-                    .for_each(|(one, all)| *all += *one as f64);
-                let (group, odds) = if part() < chance { (1, chance) } else { (2, 1.0 - chance) };
-                counted.entry(group).or_default().add(&sum, &[], if is_weighted { 1.0 / odds } else { 1.0 });
-            }
-            let whole = WholeCount {
-                turns: 120,
-                slots: totals[0],
-                is_weighted,
-                uncounted: 0.0,
-                likely_uncounted: 0.0,
-                slots_per_cycle: 4.0,
-                wall: Duration::from_secs(1),
-            };
-            let truth = totals[1] / totals[2];
-            for (k, places) in [[(1, 1), (1, 2)], [(1, 1), (2, 2)]].iter().enumerate() {
-                let [value, low, high] =
-                    estimates(places, &counted, &whole).unwrap().value_and_bounds(quotient, false);
-                let (low, high) = (low.unwrap(), high.unwrap_or(f64::INFINITY));
-                assert!(low <= truth && truth <= high, "{program} {places:?}: {low} {truth} {high}");
-                assert!(low <= value.unwrap() && value.unwrap() <= high);
-                wide[k] += ((high - low) / truth).min(2.0);
-            }
-            told += 1;
-        }
-        // (and it is not everything)
-        let mean = wide.map(|wide| wide / f64::from(told));
-        assert!(mean[0] < 1.5 && mean[1] < 1.5, "{mean:?}");
-    }
-
-    /// Programs of an event at a steady rate, and of one whose rate changes and is much the same on average: the lesser of both, and one by the other
-    /// where there is more of it.
-    #[test]
-    fn the_truth_is_in_the_interval_of_what_bends() {
-        let mut random = Random::new(41);
-        let mut part = || random.below(1 << 20) as f64 / f64::from(1 << 20);
-        let least = |counts: &[f64]| counts[0].min(counts[1]);
-        let chosen = |counts: &[f64]| if counts[1] > counts[0] { counts[1] / counts[0] } else { 1.0 };
-        let mut outside = [0, 0];
-        for program in 0..400 {
-            let (mut counted, mut totals) = (BTreeMap::<u32, TurnCounts>::new(), [0.0; 3]);
-            let (size, middle) = (0.1 + 0.3 * part(), 0.49 + 0.02 * part());
-            for turn in 0..120 {
-                let slots = (1e6 * (0.5 + part())) as u64;
-                let changing = middle + size * if turn / 20 % 2 == 0 { 1.0 } else { -1.0 };
-                let counts = [0.5, changing].map(|rate| (rate * slots as f64) as u64);
-                let mut sum = Sum { slots, time_running_ns: slots, ..Sum::default() };
-                sum.counted[..2].copy_from_slice(&counts);
-                [slots, counts[0], counts[1]]
-                    .iter()
-                    .zip(&mut totals)
-                    .for_each(|(one, all)| *all += *one as f64);
-                counted.entry(if part() < 0.4 { 1 } else { 2 }).or_default().add(&sum, &[], 1.0);
-            }
-            let whole = WholeCount { turns: 120, slots: totals[0], ..WHOLE };
-            let estimates = estimates(&[(1, 1), (1, 2)], &counted, &whole).unwrap();
-            for of in [&least as &dyn Fn(&[f64]) -> f64, &chosen] {
-                let truth = of(&totals[1..]);
-                for (bends, outside) in [true, false].into_iter().zip(&mut outside) {
-                    let [_, low, high] = estimates.value_and_bounds(of, bends).map(Option::unwrap);
-                    *outside += u32::from(truth < low * (1.0 - 1e-5) || truth > high * (1.0 + 1e-5));
-                }
-            }
-            assert_eq!(outside[0], 0, "{program}");
-        }
-        // (its slopes where it is are not enough)
-        assert!(outside[1] > 20, "{outside:?}");
-    }
-
-    /// Of a million and a quarter events a million has samples, which say five cycles, and fifty thousand are in periods that had not ended.
-    #[test]
-    fn events_without_a_sample_may_have_had_any_latency() {
-        let told = TimedSamples {
-            samples: 100,
-            events: 1e6,
-            counted: 1.25e6,
-            unended: 5e4,
-            latencies: 5e6,
-            ..TimedSamples::default()
-        };
-        let mut counts = TurnCounts::default();
-        counts.add(&Sum { slots: 1_000_000, ..Sum::default() }, &[told], 1.0);
-        let (latencies, events) = (1 + Sum::default().counted.len(), 2 + Sum::default().counted.len());
-        // (twice as many in the whole)
-        assert!((counts.unsampled_at(events, 2e6) - 4e5).abs() < 1e-6);
-        assert!((counts.unsampled_at(latencies, 1e7) - 4e5 * 65_535.0).abs() < 1.0);
-        assert_eq!(counts.unsampled_at(3, 1e7), 0.0);
-    }
-
-    /// Programs with an event that happens in a few turns of all, together, and at other times never, or hardly: then one of the few is to be seen.
-    #[test]
-    fn what_is_seldom_and_much_is_in_the_interval() {
-        let (mut random, mut unseen, mut bounded) = (Random::new(31), 0, 0.0);
-        let mut part = || random.below(1 << 20) as f64 / f64::from(1 << 20);
-        for program in 0..400 {
-            let chance = 0.1 + 0.5 * part();
-            let (begin, length, rate) =
-                ((240.0 * part()) as usize, 1 + (12.0 * part()) as usize, 0.05 + 0.2 * part());
-            let hardly = if program % 2 == 0 { 0.0 } else { 1e-4 };
-            let (mut counted, mut totals, mut seen) = (BTreeMap::<u32, TurnCounts>::new(), [0.0; 2], false);
-            for turn in 0..250 {
-                let slots = (1e6 * (0.5 + part())) as u64;
-                let is_burst = (begin..begin + length).contains(&turn);
-                let count = (if is_burst { rate } else { hardly } * slots as f64) as u64;
-                let mut sum = Sum { slots, time_running_ns: slots, ..Sum::default() };
-                sum.counted[0] = count;
-                let is_own = part() < chance;
-                seen |= is_own && is_burst;
-                totals = [totals[0] + slots as f64, totals[1] + count as f64];
-                counted.entry(if is_own { 1 } else { 2 }).or_default().add(&sum, &[], 1.0);
-            }
-            if hardly > 0.0 && !seen {
-                continue;
-            }
-            let whole = WholeCount { turns: 250, slots: totals[0], ..WHOLE };
-            let estimates = estimates(&[(1, 1)], &counted, &whole).unwrap();
-            let [value, low, high] =
-                estimates.value_and_bounds(|counts| counts[0], false).map(Option::unwrap);
-            assert!(low <= totals[1] && totals[1] <= high, "{program}: {low} {} {high} {value}", totals[1]);
-            unseen += u32::from(value == 0.0 && totals[1] > 0.0);
-            bounded += high / totals[0];
-        }
-        // (some were not seen at all, and the interval is not everything)
-        assert!(unseen > 3 && bounded / 400.0 < 0.1, "{unseen} {bounded}");
-    }
-
-    fn steady(turns: usize, [slots, first]: [u64; 2]) -> BTreeMap<u32, TurnCounts> {
-        let mut sum = Sum { slots, time_running_ns: 1_000, ..Sum::default() };
-        sum.counted[0] = first;
-        let mut counted = BTreeMap::<u32, TurnCounts>::new();
-        (0..turns).for_each(|_| counted.entry(1).or_default().add(&sum, &[], 1.0));
-        counted
-    }
-
-    const WHOLE: WholeCount = WholeCount {
-        turns: 20,
-        slots: 20_000.0,
-        is_weighted: false,
-        uncounted: 0.0,
-        likely_uncounted: 0.0,
-        slots_per_cycle: 4.0,
-        wall: Duration::ZERO,
-    };
-
-    #[test]
-    fn few_turns_tell_nothing() {
-        assert!(estimates(&[(1, 1)], &steady(7, [1_000, 50]), &WHOLE).is_err());
-        assert!(estimates(&[(2, 1)], &steady(10, [1_000, 50]), &WHOLE).is_err());
-        assert!(estimates(&[(1, 1)], &steady(10, [1_000, 50]), &WHOLE).is_ok());
-    }
-
-    #[test]
-    fn what_was_not_counted_may_have_been_of_the_most_there_was() {
-        let per_slot = |counts: &[f64]| counts[0] / 20_000.0;
-        let ends = |uncounted| {
-            let whole = WholeCount { uncounted, ..WHOLE };
-            let [value, low, high] = estimates(&[(1, 1)], &steady(20, [1_000, 50]), &whole)
-                .unwrap()
-                .value_and_bounds(per_slot, false);
-            [value.unwrap(), low.unwrap(), high.unwrap()]
-        };
-        assert_eq!(ends(0.0), [0.05; 3], "all was counted");
-        let [value, low, high] = ends(2_000.0);
-        assert!(value == 0.05 && low == 0.05 && (high - 0.055).abs() < 1e-12, "{low} {high}");
-    }
-
-    #[test]
-    fn what_was_never_seen_has_an_upper_end_and_what_it_divides_none() {
-        let estimates = estimates(&[(1, 1)], &steady(10, [1_000, 0]), &WHOLE).unwrap();
-        let [value, low, high] = estimates.value_and_bounds(|counts| counts[0], false);
-        // (one in a cycle of all that half of the turns leave)
-        assert!(value == Some(0.0) && low == Some(0.0) && high.unwrap() >= 2_500.0, "{high:?}");
-        assert_eq!(estimates.value_and_bounds(|counts| 5.0 / counts[0], false)[0], None);
-    }
-
-    #[test]
-    fn what_came_since_is_what_came_since() {
-        let then = steady(10, [1_000, 50]).remove(&1).unwrap();
-        let mut now = then.clone();
-        let more = steady(9, [2_000, 10]).remove(&1).unwrap();
-        let sum = |slots, first| {
-            let mut sum = Sum { slots, time_running_ns: 1_000, ..Sum::default() };
-            sum.counted[0] = first;
-            sum
-        };
-        (0..9).for_each(|_| now.add(&sum(2_000, 10), &[], 1.0));
-        let since = now.since(Some(&then));
-        assert_eq!((since.turns, since.slots), (9, more.slots));
-        assert_eq!((&since.sums, &since.products), (&more.sums, &more.products));
-    }
-}
+mod tests;

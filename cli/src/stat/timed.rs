@@ -3,10 +3,12 @@
 
 use super::cpus::{cpus_of, online};
 use super::group::GroupTarget;
+use perf_event_open_sys::bindings::PERF_TYPE_RAW;
 use std::collections::BTreeSet;
-use std::{fs, io};
+use std::io;
 use topdown::{Error, TimedEvent};
 use topdown_record::{TimedSamplers, TimedSamples, TimedStart, TimedTarget};
+use topdown_seam::sysfs::Sysfs;
 
 /// The PMUs whose cores have them.
 const PMUS: [&str; 2] = ["cpu_core", "cpu"];
@@ -56,11 +58,10 @@ pub fn open(
     kernel: bool,
     start: TimedStart,
 ) -> Result<TimedSamplers, Error> {
-    let pmu = PMUS.iter().find_map(|pmu| {
-        fs::read_to_string(format!("/sys/bus/event_source/devices/{pmu}/type")).ok()?.trim().parse().ok()
-    });
+    // (the PMU of the cores, or of the P-cores, has this number, too, where /sys does not show it)
+    let pmu = Sysfs::real().core().and_then(|pmu| pmu.kind()).unwrap_or(PERF_TYPE_RAW);
     let inherit = places.iter().any(|(id, _)| *id >= 0);
-    let target = TimedTarget { places, inherit, kernel, pmu: pmu.unwrap_or_default() };
+    let target = TimedTarget { places, inherit, kernel, pmu };
     TimedSamplers::open(events, &target, start).map_err(refused)
 }
 

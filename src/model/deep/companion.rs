@@ -7,12 +7,15 @@ use crate::cpu::deep::{DeepCompanion, DeepEvent, DeepNode, RETIRE_LATENCY};
 use crate::cpu::expression::{Expression, Operator};
 use crate::model::metrics::TD_NODE_NONE;
 
-/// Counters of a group. Behind them are the retire latencies that samples beside it tell.
-const COUNTERS: usize = 16;
-
-/// The place of the latencies of the event that is sampled so many places behind the first; how many they are is at the next.
-pub(super) const fn place_of_timed(event: usize) -> usize {
-    COUNTERS + 2 * event
+/// What a figure takes of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CountPlace {
+    /// The count of this counter.
+    Counter(usize),
+    /// Of this one of the events that are sampled beside it: the retire latencies, in cycles, of all events that samples stand for.
+    Latencies(usize),
+    /// The same: how many events samples stand for.
+    Timed(usize),
 }
 
 /// An event that is sampled for its retire latency while a group has its turn.
@@ -28,8 +31,6 @@ pub struct TimedEvent {
     pub period: u64,
     /// `Options::group`.
     pub group: u32,
-    /// Behind the group's counts: where the latencies are, in cycles, of all events that samples stand for. How many these are is at the next.
-    pub place: usize,
 }
 
 /// Figures, and the events that are sampled for them.
@@ -94,8 +95,7 @@ struct CountedEvent {
     name: &'static str,
     /// `Options::group`.
     group: u32,
-    /// Its place in the group.
-    counter: usize,
+    place: CountPlace,
 }
 
 impl CompanionMetric {
@@ -106,7 +106,8 @@ impl CompanionMetric {
         counts: impl Iterator<Item = (CountOf, &'static str)>,
     ) -> CompanionMetric {
         let (name, unit, groups) = (name.into(), unit.into(), groups.to_vec());
-        let counted = counts.map(|(of, name)| CountedEvent { of, name, group: 0, counter: 0 });
+        let counted =
+            counts.map(|(of, name)| CountedEvent { of, name, group: 0, place: CountPlace::Counter(0) });
         let (value, counted, untold) = match value {
             Ok(value) => (value, counted.collect(), String::new()),
             Err(why) => (Value::Number(f64::NAN), Vec::new(), why),
@@ -128,17 +129,17 @@ impl CompanionMetric {
     }
 
     /// With the places at which all is counted.
-    pub(super) fn counted_at(self, place: impl Fn(CountOf) -> Option<(u32, usize)>) -> CompanionMetric {
+    pub(super) fn counted_at(self, place: impl Fn(CountOf) -> Option<(u32, CountPlace)>) -> CompanionMetric {
         let placed = self
             .counted
             .iter()
-            .filter_map(|one| place(one.of).map(|(group, counter)| CountedEvent { group, counter, ..*one }));
+            .filter_map(|one| place(one.of).map(|(group, place)| CountedEvent { group, place, ..*one }));
         CompanionMetric { counted: placed.collect(), ..self }
     }
 
-    /// Where what it takes is counted: `Options::group`, and the place in the group's counters, or behind them (`TimedEvent::place`).
-    pub fn places(&self) -> impl Iterator<Item = (u32, usize)> {
-        self.counted.iter().map(|one| (one.group, one.counter))
+    /// Where what it takes is counted: `Options::group`, and what of it.
+    pub fn places(&self) -> impl Iterator<Item = (u32, CountPlace)> {
+        self.counted.iter().map(|one| (one.group, one.place))
     }
 
     /// The same, of whose groups the first has this number.
@@ -184,12 +185,6 @@ impl CompanionMetric {
         };
         self.counted.iter().find(is_unsampled).map(|one| one.name)
     }
-
-    /// The places of the retire latencies that it takes, among its counts.
-    pub fn latencies(&self) -> impl Iterator<Item = usize> {
-        let all = self.counted.iter().enumerate();
-        all.filter(|(_, one)| matches!(one.of, CountOf::Latencies(_))).map(|(place, _)| place)
-    }
 }
 
 /// Of the formula of a published figure what is told: a rate is per second.
@@ -212,9 +207,9 @@ fn is_called(own: &str, groups: &[String], name: &str) -> bool {
 }
 
 impl TimedEvent {
-    pub(super) fn of(event: &DeepEvent, group: u32, place: usize) -> TimedEvent {
+    pub(super) fn of(event: &DeepEvent, group: u32) -> TimedEvent {
         let DeepEvent { name, config, config1, period, .. } = event.clone();
-        TimedEvent { name, config, config1, period, group, place: place_of_timed(place) }
+        TimedEvent { name, config, config1, period, group }
     }
 }
 

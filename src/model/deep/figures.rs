@@ -42,8 +42,7 @@ pub fn counted_companions(
     let first = put_rows(own, &rows, |place| format!("{}, companion figures {}", own.core, place + 1))?;
     let first = FIRST_MADE + first as u32;
     let of_group = |(group, planned): (u32, &PlannedGroup)| -> Vec<TimedEvent> {
-        let timed = planned.timed.iter().enumerate();
-        timed.map(|(k, event)| TimedEvent::of(&events[*event], group, k)).collect()
+        planned.timed.iter().map(|event| TimedEvent::of(&events[*event], group)).collect()
     };
     let timed = (first..).zip(&groups).flat_map(of_group).collect();
     Some(CountedCompanions {

@@ -4,8 +4,8 @@ use super::*;
 use crate::cpu::deep::{DeepEvent, DeepNode, DeepText, RETIRE_LATENCY};
 use crate::cpu::expression::{Expression, Operator};
 use crate::model::deep::{
-    CompanionMetric, DeepFacts, GivenMetric, GivenMetrics, PlannedFigures, planned, planned_companions,
-    planned_companions_of_cpu, planned_given_of_cpu, planned_nodes,
+    CompanionMetric, CountPlace, DeepFacts, GivenMetric, GivenMetrics, PlannedFigures, planned,
+    planned_companions, planned_companions_of_cpu, planned_given_of_cpu, planned_nodes,
 };
 use crate::model::{MOST_INPUTS, MOST_NODES};
 use crate::sys::cpu::Identity;
@@ -75,9 +75,6 @@ impl Worth<'_> {
         }
     }
 }
-
-/// Counts of a group, behind which are those of samples.
-const COUNTED: usize = 16;
 
 /// Some mean retire latency.
 fn latency_of(event: &str) -> f64 {
@@ -316,16 +313,15 @@ fn compare_companions(
             untold += 1;
             continue;
         }
-        let counted = companion.places().map(|(group, counter)| {
+        let counted = companion.places().map(|(group, place)| {
             let (counters, timed) = &groups[group as usize];
-            let Some(behind) = counter.checked_sub(COUNTED) else {
-                let event = counters.events[counter];
-                return counts[&(event.config, event.config1)];
-            };
             // (samples stand for a part of the events)
-            let events = 1000.0 * (1 + behind / 2) as f64;
-            let latency = latency_of(&text.events[timed[behind / 2]].name);
-            if behind % 2 == 0 { latency * events } else { events }
+            let sampled = |k: usize| 1000.0 * (1 + k) as f64;
+            match place {
+                CountPlace::Counter(k) => counts[&(counters.events[k].config, counters.events[k].config1)],
+                CountPlace::Latencies(k) => latency_of(&text.events[timed[k]].name) * sampled(k),
+                CountPlace::Timed(k) => sampled(k),
+            }
         });
         let seconds = 0.25;
         let value = companion.value(slots, seconds, &counted.collect::<Vec<_>>());
@@ -540,8 +536,11 @@ fn given_metrics_are_counted_or_have_a_reason() {
         _ => config as f64,
     };
     let value = |one: &CompanionMetric| {
-        let counts: Vec<f64> =
-            one.places().map(|(group, place)| count(groups[group as usize].0.events[place].config)).collect();
+        let counted = one.places().map(|(group, place)| match place {
+            CountPlace::Counter(place) => count(groups[group as usize].0.events[place].config),
+            other => panic!("{other:?}"),
+        });
+        let counts: Vec<f64> = counted.collect();
         one.value(1000.0, 4.0, &counts)
     };
     let told = |name: &str| {
@@ -594,8 +593,8 @@ fn given_metrics_have_no_retire_latencies() {
     else {
         panic!("{timed}:R is not there once")
     };
-    let (group, place) = sampled.places().next().unwrap();
-    let of_place = &text.events[groups[group as usize].1[(place - COUNTED) / 2]];
+    let Some((group, CountPlace::Latencies(place))) = sampled.places().next() else { panic!("{sampled:?}") };
+    let of_place = &text.events[groups[group as usize].1[place]];
     assert!(of_place.name == timed && of_place.config != 0x77, "{of_place:?}");
 
     let counted = groups.iter().filter(|(_, timed)| timed.is_empty()).count();

@@ -1,7 +1,7 @@
 //! Groups of companion figures, each of which may take several, and of events that are sampled for their retire latency.
 #![forbid(unsafe_code)]
 
-use super::super::companion::{self, CompanionMetric, GivenMetric, place_of_timed};
+use super::super::companion::{self, CompanionMetric, CountPlace, GivenMetric};
 use super::super::facts::DeepFacts;
 use super::super::value::{CountOf, Taken, Value};
 use super::{DeepCore, Draft, PlannedGroup, is_same, put, too_much};
@@ -119,7 +119,7 @@ impl DeepCore<'_> {
         };
         let sampled = |event: usize| {
             let mut places = groups.iter().enumerate().filter_map(|(group, planned)| {
-                Some((group as u32, place_of_timed(planned.timed.iter().position(|timed| *timed == event)?)))
+                Some((group as u32, planned.timed.iter().position(|timed| *timed == event)?))
             });
             places.next()
         };
@@ -128,10 +128,12 @@ impl DeepCore<'_> {
         companion.counted_at(|of| match of {
             CountOf::Event(event) => {
                 let group = together.or_else(|| first_with(&[event]))?;
-                Some((group as u32, counter(&groups[group], event)?))
+                Some((group as u32, CountPlace::Counter(counter(&groups[group], event)?)))
             }
-            CountOf::Latencies(event) => sampled(event),
-            CountOf::Timed(event) => sampled(event).map(|(group, place)| (group, place + 1)),
+            CountOf::Latencies(event) => {
+                sampled(event).map(|(group, place)| (group, CountPlace::Latencies(place)))
+            }
+            CountOf::Timed(event) => sampled(event).map(|(group, place)| (group, CountPlace::Timed(place))),
         })
     }
 }
