@@ -11,7 +11,7 @@ mod named;
 mod turns;
 mod value;
 
-use super::metrics::{Metric, TD_NODE_NONE, TD_UNIT_CLOCKS, TD_UNIT_SLOTS};
+use super::metrics::{Metric, TD_NODE_NONE, TD_UNIT_SLOTS};
 use super::{Counters, Counting, Event, Model, PlacedRow, Variant, at, fingerprint, place};
 use crate::cpu::deep::{DeepBottleneck, DeepEvent, DeepText};
 use crate::sys::cpu::{self, Identity};
@@ -95,8 +95,8 @@ pub(crate) struct DeepNodeInfo {
     pub takes_latencies: bool,
     /// See [`DeepTree::is_part`].
     pub is_part: bool,
-    /// It is a share of slots.
-    pub is_of_slots: bool,
+    /// See [`DeepTree::unit`].
+    pub unit: u32,
     /// Latencies are taken for granted: it may be more than the node above it.
     pub is_estimated: bool,
 }
@@ -340,10 +340,10 @@ impl DeepTree {
         }
     }
 
-    /// What the node is a share of: slots, or cycles.
+    /// What the node is a share of (TD_UNIT_*); TD_UNIT_SLOTS for what is none of it.
     #[must_use]
     pub fn unit(&self, id: u32) -> u32 {
-        if self.node(id).is_some_and(|node| node.is_of_slots) { TD_UNIT_SLOTS } else { TD_UNIT_CLOCKS }
+        self.node(id).map_or(TD_UNIT_SLOTS, |node| node.unit)
     }
 
     /// The nodes that cannot be counted, but follow from retire latencies, which can be sampled.

@@ -4,7 +4,7 @@
 use super::{DeepNodeInfo, DeepTree};
 use crate::cpu::deep::DeepBottleneck;
 use crate::cpu::expression::{Expression, Operator};
-use crate::model::metrics;
+use crate::model::metrics::{self, TD_UNIT_SLOTS};
 
 /// A quotient of more names is told by the intervals of its two sides alone.
 const MOST_CORNERS: usize = 12;
@@ -323,7 +323,7 @@ impl DeepTree {
 
     /// A node. Slots are some of those of the node above, where both are counted and not estimated.
     fn bounded(&self, id: u32, told: &dyn Fn(u32) -> Option<Bounded>) -> Bounded {
-        let is_counted = |node: &DeepNodeInfo| node.is_of_slots && !node.is_estimated;
+        let is_counted = |node: &DeepNodeInfo| node.unit == TD_UNIT_SLOTS && !node.is_estimated;
         told(id).unwrap_or_else(|| match self.node(id) {
             Some(own) if is_counted(own) && self.node(own.parent).is_some_and(is_counted) => {
                 Bounded { high: self.bounded(own.parent, told).high, ..UNKNOWN }
@@ -336,7 +336,7 @@ impl DeepTree {
     /// level 2.
     #[must_use]
     pub fn is_unbounded(&self, id: u32) -> bool {
-        let is_one = |node: &DeepNodeInfo| node.is_of_slots && node.is_estimated && node.level == 3;
+        let is_one = |node: &DeepNodeInfo| node.unit == TD_UNIT_SLOTS && node.is_estimated && node.level == 3;
         self.node(id).is_some_and(is_one) && self.bottleneck_nodes().contains(&id)
     }
 

@@ -272,7 +272,7 @@ pub(super) fn plan(core: &DeepCore, facts: &DeepFacts) -> DeepPlan {
             takes_latencies: !untold.is_empty() && takes_latencies(node, core, facts),
             untold,
             is_part: node.is_part,
-            is_of_slots: node.unit == DeepUnit::Slots,
+            unit: unit_of(node.unit),
             is_estimated: node.is_estimated,
         });
     }
@@ -471,6 +471,14 @@ impl<'t> DeepCore<'t> {
     }
 }
 
+fn unit_of(unit: DeepUnit) -> u32 {
+    match unit {
+        DeepUnit::Slots => TD_UNIT_SLOTS,
+        DeepUnit::Cycles => TD_UNIT_CLOCKS,
+        DeepUnit::Operations => TD_UNIT_OPERATIONS,
+    }
+}
+
 /// A row; `push` tells its parent.
 fn row_of(node: &DeepNode, metric: Metric, formula: Formula) -> NodeRow {
     let parent = node.parent.as_ref();
@@ -480,11 +488,7 @@ fn row_of(node: &DeepNode, metric: Metric, formula: Formula) -> NodeRow {
         parent: parent.map_or(TD_NODE_NONE, |parent| parent.id),
         above: None,
         level: node.level,
-        unit: match node.unit {
-            DeepUnit::Slots => TD_UNIT_SLOTS,
-            DeepUnit::Cycles => TD_UNIT_CLOCKS,
-            DeepUnit::Operations => TD_UNIT_OPERATIONS,
-        },
+        unit: unit_of(node.unit),
         formula,
     }
 }

@@ -150,7 +150,7 @@ fn what_was_not_measured_has_no_more_than_what_is_above_it_unless_it_is_an_estim
             untold: String::new(),
             takes_latencies: false,
             is_part: false,
-            is_of_slots: true,
+            unit: metrics::TD_UNIT_SLOTS,
             is_estimated,
         }
     };
