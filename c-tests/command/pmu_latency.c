@@ -63,8 +63,7 @@ static int nodes_are_true(void)
         if (!isfinite(truth))
             continue; /* (what the rates do not tell) */
         truth = truth < 0 ? 0 : truth > 1 ? 1 : truth;
-        const double slack = 0.01 * truth; /* (the program has parts besides the work, and a rate is rounded to 1/65536) */
-        const int is_off = share[1] - slack > truth || truth > share[2] + slack;
+        const int is_off = share[1] > truth || truth > share[2];
         compared++;
         wrong += is_off;
         fprintf(stderr, "%s%s: %f, between %f and %f; is %f\n", is_off ? "WRONG " : "", node->name, share[0], share[1], share[2], truth);
