@@ -214,9 +214,7 @@ fn the_tree_of_a_sum_is_its_levels() {
 
 /// Executions on the made-up CPU of `model::made_up`, one after another, whose counters count so much each.
 fn made_up(executions: u64, each: [u64; 8]) -> Sum {
-    let model = (0..=u8::MAX)
-        .find(|place| model::at((*place).into()).is_some_and(|row| row.core == "made-up core"))
-        .unwrap();
+    let model = model::of_core("made-up core").unwrap();
     let base = Base::of_handle(1, model, 3);
     let mut to = Sample { size: size_of::<Sample>() as u32, base, ..Sample::default() };
     let mut sum = Sum::default();

@@ -22,8 +22,8 @@ fn nodes_between(span: &Span, from: Option<&Sample>, to: &Sample) -> Vec<Node> {
 
 /// The place of the first CPU with this tree in the table of models.
 fn place_of(tree: &Tree) -> u8 {
-    let has_it = |place: &u8| model::tree_of(*place).is_some_and(|its| std::ptr::eq(its, tree));
-    (0..=u8::MAX).find(has_it).unwrap()
+    let (place, _) = model::trees_by_place().find(|(_, its)| std::ptr::eq(*its, tree)).unwrap();
+    place
 }
 
 #[test]
@@ -88,8 +88,7 @@ fn slots_of(tree: &Tree, slots: u64, counts: &[u64]) -> impl Fn(u32) -> f64 + us
 #[test]
 fn level_1_of_every_core_takes_no_evaluation() {
     let mut without = Vec::new();
-    for place in 0..=u8::MAX {
-        let Some(tree) = model::tree_of(place) else { continue };
+    for (place, tree) in model::trees_by_place() {
         assert!(model::sums(place).is_none() || tree.takes_counters() && tree.is_sure());
         let core = model::at(place.into()).unwrap().core;
         let has_below = tree.nodes.len() == 12 && tree.nodes.iter().all(|row| row.is_measured(2));
@@ -104,7 +103,8 @@ fn level_1_of_every_core_takes_no_evaluation() {
 
 #[test]
 fn counters_at_sight_are_the_nodes_to_the_last_bit() {
-    let rows: Vec<u8> = (0..=u8::MAX).filter(|place| model::sums(*place).is_some()).collect();
+    let places = model::trees_by_place().map(|(place, _)| place);
+    let rows: Vec<u8> = places.filter(|place| model::sums(*place).is_some()).collect();
     let (mut compared, mut refused) = (vec![[0; 2]; rows.len()], 0);
     for (k, (from, to)) in pairs().enumerate() {
         let (row, tree) = (rows[k % rows.len()], model::tree_of(rows[k % rows.len()]).unwrap());
