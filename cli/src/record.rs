@@ -250,8 +250,8 @@ impl Arguments {
     ) -> Result<Recorder, String> {
         if let Some(sampling) = sampling {
             let recorder = match self.of_cpus() {
-                Some(_) => Recorder::of_events_on_cpus(sampling.clone(), self.cpus.clone()),
-                None => Recorder::of_events(sampling.clone(), pids, there),
+                Some(_) => Recorder::of_events_on_cpus(vec![sampling.clone()], self.cpus.clone()),
+                None => Recorder::of_events(vec![sampling.clone()], pids, there),
             };
             return recorder.map_err(|error| error.to_string());
         }

@@ -7,7 +7,7 @@ use crate::clock_event::ClockEvent;
 use crate::cpu_clock::CpuClock;
 use crate::cpus::RecordedCpus;
 use crate::event::{now, own_cpu_time, wait};
-use crate::event_sampling::{EventSampler, EventSampling, Tally};
+use crate::event_sampling::{EventSampler, EventSampling, EventSamplings, Tally};
 use crate::file_proof::boot_id;
 use crate::journal::Journal;
 use crate::proof::{Calls, ProvedWindows, proved};
@@ -80,6 +80,8 @@ enum ThreadCounters {
     Bursts(Vec<Sampler>),
     /// One for each PMU.
     Events(Vec<EventSampler>),
+    /// None yet: the thread of this process is followed.
+    None { pid: i32 },
 }
 
 impl ThreadCounters {
@@ -87,7 +89,7 @@ impl ThreadCounters {
     fn since(&self) -> u64 {
         match self {
             ThreadCounters::Bursts(samplers) => samplers.iter().map(Sampler::since).max().unwrap_or(0),
-            ThreadCounters::Events(_) => u64::MAX, // (it misses nothing)
+            ThreadCounters::Events(_) | ThreadCounters::None { .. } => u64::MAX, // (it misses nothing)
         }
     }
 
@@ -108,11 +110,9 @@ fn sideband_refusal(error: io::Error) -> Error {
 pub struct Recorder {
     whom: RecordedProcesses,
     events: Vec<SampledEvents>,
-    sampling: Option<EventSampling>,
-    /// Samples of an event, each of its kind, whose places are not yet looked up: mappings that came before them may not have been seen.
+    samplings: EventSamplings,
+    /// Samples of events, each of its kind, whose places are not yet looked up: mappings that came before them may not have been seen.
     unplaced: Vec<(usize, RawSample)>,
-    /// Of threads that have ended.
-    tally: Tally,
     settings: Settings,
     sideband: Sideband,
     /// By thread, or by CPU.
@@ -171,7 +171,7 @@ impl Recorder {
     fn empty(
         whom: RecordedProcesses,
         events: Vec<SampledEvents>,
-        sampling: Option<EventSampling>,
+        samplings: Vec<EventSampling>,
         settings: Settings,
     ) -> Recorder {
         let cycles: Vec<Option<ClockEvent>> = events.iter().map(ClockEvent::cycles).collect();
@@ -179,9 +179,8 @@ impl Recorder {
         Recorder {
             whom,
             events,
-            sampling,
+            samplings: EventSamplings::of(samplings),
             unplaced: Vec::new(),
-            tally: Tally::default(),
             settings,
             sideband: Sideband::new(online()),
             samplers: BTreeMap::new(),
@@ -211,11 +210,16 @@ impl Recorder {
         }
     }
 
-    fn with_samplers(self, nobody: &'static str) -> Result<Recorder, Error> {
+    /// Whether anything is sampled.
+    ///
+    /// # Errors
+    /// Nothing is: what was refused, or that there was nobody.
+    fn has_samplers(&mut self, nobody: &'static str) -> Result<(), Error> {
         if self.samplers.is_empty() {
-            return Err(self.refused.1.unwrap_or_else(|| Error::new(-libc::ESRCH, nobody)));
+            let refused = self.refused.1.take();
+            return Err(refused.unwrap_or_else(|| Error::new(-libc::ESRCH, nobody)));
         }
-        Ok(self)
+        Ok(())
     }
 
     /// A thread is not sampled, or no longer.
@@ -351,8 +355,9 @@ impl Recorder {
                 let kind = sampler.kind;
                 let (samples, tally) = sampler.end();
                 self.keep_samples(samples.into_iter().map(|sample| (kind, sample)).collect());
-                self.tally.add(tally);
+                self.samplings.add(kind, tally);
             }),
+            ThreadCounters::None { .. } => {}
         }
     }
 
@@ -381,20 +386,20 @@ impl Recorder {
         self.stacks.number(frames)
     }
 
-    /// Samples of an event.
+    /// Samples of events.
     fn keep_samples(&mut self, samples: Vec<(usize, RawSample)>) {
-        let weight_ns = self.sampling.as_ref().map_or(0, EventSampling::period);
         if let Some(cpus) = &mut self.cpus {
             cpus.threads.extend(samples.iter().map(|(_, sample)| sample.tid));
         }
         for (kind, sample) in samples {
             let (thread, at, stacks) = (sample.tid, sample.time, vec![self.stack(&sample)]);
             let (windows, calls) = (Vec::new(), Calls::default());
+            let weight_ns = self.samplings.period(kind);
             self.bursts.push(Burst { kind, thread, at, long: false, weight_ns, stacks, windows, calls });
         }
     }
 
-    /// Takes all samples of an event that are there.
+    /// Takes all samples of events that are there.
     fn drain(&mut self) {
         for counters in self.samplers.values_mut() {
             if let ThreadCounters::Events(samplers) = counters {
@@ -442,10 +447,10 @@ impl Recorder {
         self.attend();
         self.look_at_cpus();
         self.write_down(false);
-        if self.sampling.is_some() {
+        if self.events.is_empty() {
             let samples = std::mem::take(&mut self.unplaced);
             self.keep_samples(samples);
-            return Instant::now() + DRAINS;
+            return Instant::now() + if self.samplings.is_empty() { NOBODY } else { DRAINS };
         }
         self.budget.look();
         let rate = self.rate();
@@ -506,9 +511,9 @@ impl Recorder {
     }
 
     fn totals(&self, elapsed: Duration) -> Totals {
-        let pace = match &self.sampling {
-            None => self.budget.pace(),
-            Some(_) => Pace { asked: 0, frequency: 0.0, burst_ns: 0.0, budget: 0.0, limit: Limit::Asked },
+        let pace = match self.events[..] {
+            [] => Pace { asked: 0, frequency: 0.0, burst_ns: 0.0, budget: 0.0, limit: Limit::Asked },
+            _ => self.budget.pace(),
         };
         Totals {
             elapsed,
@@ -523,8 +528,8 @@ impl Recorder {
             left_running: self.left_running,
             unnamed: self.unnamed.clone(),
             boot: boot_id().into(),
-            lost: self.fate.lost + self.tally.lost,
-            throttled: self.fate.throttled + self.tally.throttled,
+            lost: self.fate.lost,
+            throttled: self.fate.throttled,
             parted: self.parted,
             impossible: self.impossible,
             pace,
@@ -543,7 +548,19 @@ impl Recorder {
 
     /// What was recorded in so much time, and the file in which it was kept.
     #[must_use]
-    pub fn finish(mut self, elapsed: Duration) -> (Recording, Option<Journal>) {
+    pub fn finish(self, elapsed: Duration) -> (Recording, Option<Journal>) {
+        let (mut each, journal) = self.finished(elapsed);
+        (each.swap_remove(0), journal)
+    }
+
+    /// What was recorded in so much time of each event that is sampled.
+    #[must_use]
+    pub fn finish_each(self, elapsed: Duration) -> Vec<Recording> {
+        self.finished(elapsed).0
+    }
+
+    /// One recording, or one for each event.
+    fn finished(mut self, elapsed: Duration) -> (Vec<Recording>, Option<Journal>) {
         self.attend();
         self.end_all_clocks();
         let samples = std::mem::take(&mut self.unplaced);
@@ -562,17 +579,28 @@ impl Recorder {
             journal.write_made(&self.spaces.modules, &made);
         }
         self.write_down(true);
-        let recording = Recording {
+        let bursts = std::mem::take(&mut self.bursts);
+        let common = Recording {
             totals: self.totals(elapsed),
             events: self.events,
             settings: self.settings,
-            bursts: self.bursts,
+            bursts: Vec::new(),
             stacks: self.stacks.all,
             modules: self.spaces.modules,
             files: Arc::new(self.spaces.open),
             made: Arc::new(made),
-            sampling: self.sampling.map(|sampling| (sampling, self.tally)),
+            sampling: None,
         };
-        (recording, self.journal)
+        if self.samplings.is_empty() {
+            return (vec![Recording { bursts, ..common }], self.journal);
+        }
+        let of_event = |(sampling, tally, bursts): (EventSampling, Tally, Vec<Burst>)| {
+            let mut one = Recording { bursts, ..common.clone() };
+            one.totals.lost += tally.lost;
+            one.totals.throttled += tally.throttled;
+            one.sampling = Some((sampling, tally));
+            one
+        };
+        (self.samplings.apart(&bursts).into_iter().map(of_event).collect(), self.journal)
     }
 }

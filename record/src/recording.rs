@@ -48,7 +48,7 @@ impl Burst {
 }
 
 /// All that was seen.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Recording {
     pub(crate) events: Vec<SampledEvents>,
     pub(crate) settings: Settings,
@@ -60,7 +60,7 @@ pub struct Recording {
     /// Names of code of no file, as they were when the recording ended.
     pub(crate) made: Arc<BTreeMap<CodePlace, String>>,
     pub(crate) totals: Totals,
-    /// Samples were taken only where this held: `events` are none, and a burst is one sample.
+    /// Samples are of this event: `events` are none, and a burst is one sample.
     pub(crate) sampling: Option<(EventSampling, Tally)>,
 }
 

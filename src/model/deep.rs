@@ -43,6 +43,8 @@ const MOST_ROWS: usize = 256;
 pub struct DeepTree {
     /// Which version of TMA it is of, and of which day the table is: "5.2, table of 2026-06-02".
     pub version: String,
+    /// General-purpose counters that a thread has for it here.
+    pub counters: usize,
     groups: Vec<DeepGroup>,
     nodes: Vec<DeepNodeInfo>,
     bottlenecks: Vec<DeepBottleneck>,
@@ -254,7 +256,8 @@ fn make(name: &str, core: &DeepCore, own: &'static Model, facts: &DeepFacts) -> 
     let groups = groups.collect();
     let bottlenecks = text.bottlenecks.clone();
     let locating = text.events.iter().filter(|event| event.period > 0).map(LocatingEvent::of).collect();
-    Some(DeepTree { version: text.version.clone(), groups, nodes: plan.nodes, bottlenecks, locating })
+    let (version, counters) = (text.version.clone(), facts.counters);
+    Some(DeepTree { version, counters, groups, nodes: plan.nodes, bottlenecks, locating })
 }
 
 impl LocatingEvent {

@@ -7,10 +7,12 @@ mod resolved;
 mod sampler;
 mod samples_of;
 mod selftest;
+mod several;
 mod written;
 
 pub(crate) use sampler::{EventSampler, Tally};
 pub use samples_of::SamplesOf;
+pub(crate) use several::EventSamplings;
 
 use crate::budget::max_sample_rate;
 use crate::cpus::of_this_cpu;
@@ -61,18 +63,22 @@ impl EventSampling {
         Ok(EventSampling(rule))
     }
 
-    /// One of no PMU, which no machine need have.
+    /// One of these PMUs, which no machine need have.
     #[cfg(test)]
-    pub(crate) fn made_up() -> EventSampling {
+    pub(crate) fn made_up(pmus: &[&'static str]) -> EventSampling {
         let periods = written::Periods { sampled: 2_000_000, other: 1_000_000 };
         let of = SamplesOf::Condition { condition: "ipc < 0.5".into() };
-        EventSampling(SamplingRule {
-            of,
-            event: "cycles".into(),
-            periods,
-            pmus: Vec::new(),
-            without: Vec::new(),
-        })
+        let pmu = |name: &&'static str| PmuSampling {
+            name,
+            kind: 0,
+            cpus: None,
+            sampled: resolved::Config { config: 0, config1: 0 },
+            precise_ip: 0,
+            reload: None,
+            is_counted_beside: true,
+        };
+        let pmus = pmus.iter().map(pmu).collect();
+        EventSampling(SamplingRule { of, event: "cycles".into(), periods, pmus, without: Vec::new() })
     }
 
     /// What the samples are of.
@@ -81,7 +87,8 @@ impl EventSampling {
     }
 
     /// The event that samples.
-    pub(crate) fn event(&self) -> &str {
+    #[must_use]
+    pub fn event(&self) -> &str {
         &self.0.event
     }
 
@@ -109,22 +116,22 @@ impl EventSampling {
         &self.0.without
     }
 
-    /// Samplers of a thread, one for each PMU.
+    /// Samplers of a thread, one for each PMU; their kinds are from this one on.
     ///
     /// # Errors
     /// The kernel's; ESRCH: the thread has ended.
-    pub(crate) fn of_thread(&self, pid: i32, tid: i32) -> io::Result<Vec<EventSampler>> {
+    fn of_thread(&self, first: usize, pid: i32, tid: i32) -> io::Result<Vec<EventSampler>> {
         let counted = SampledTarget::Thread { pid, tid };
-        let pmus = self.0.pmus.iter().enumerate();
+        let pmus = (first..).zip(&self.0.pmus);
         pmus.map(|(kind, pmu)| EventSampler::open(pmu, kind, self.0.periods, counted)).collect()
     }
 
-    /// Samplers of a CPU; none: it is of a kind of which the condition tells nothing.
+    /// Samplers of a CPU, of kinds from this one on; none: it is of a kind of which the condition tells nothing.
     ///
     /// # Errors
     /// The kernel's.
-    pub(crate) fn of_cpu(&self, counted: SampledTarget) -> io::Result<Vec<EventSampler>> {
-        let open = |pmu: &PmuSampling, kind| EventSampler::open(pmu, kind, self.0.periods, counted);
+    fn of_cpu(&self, first: usize, counted: SampledTarget) -> io::Result<Vec<EventSampler>> {
+        let open = |pmu: &PmuSampling, kind| EventSampler::open(pmu, first + kind, self.0.periods, counted);
         match of_this_cpu(&self.0.pmus, open) {
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(Vec::new()),
             opened => opened,

@@ -104,7 +104,7 @@ impl Owner {
 /// An open group.
 #[derive(Debug)]
 pub(crate) struct EventSampler {
-    /// Place among the condition's PMUs.
+    /// Place among the PMUs of all that is sampled at once.
     pub kind: usize,
     ring: RecordRing,
     sampled: TaskEvent,

@@ -37,23 +37,23 @@ impl Recorder {
         cpus: Option<BTreeSet<u32>>,
         settings: Settings,
     ) -> Result<Recorder, Error> {
-        Recorder::on_cpus(events, None, cpus, settings)
+        Recorder::on_cpus(events, Vec::new(), cpus, settings)
     }
 
-    /// The same, of samples of an event.
+    /// The same, of samples of events.
     ///
     /// # Errors
     /// The kernel's, and what was refused.
     pub fn of_events_on_cpus(
-        sampling: EventSampling,
+        samplings: Vec<EventSampling>,
         cpus: Option<BTreeSet<u32>>,
     ) -> Result<Recorder, Error> {
-        Recorder::on_cpus(Vec::new(), Some(sampling), cpus, Settings::default())
+        Recorder::on_cpus(Vec::new(), samplings, cpus, Settings::default())
     }
 
     fn on_cpus(
         events: Vec<SampledEvents>,
-        sampling: Option<EventSampling>,
+        samplings: Vec<EventSampling>,
         cpus: Option<BTreeSet<u32>>,
         settings: Settings,
     ) -> Result<Recorder, Error> {
@@ -67,7 +67,7 @@ impl Recorder {
         if let Some(refusal) = RecordedCpus::refusal(*first, settings.kernel) {
             return Err(refusal);
         }
-        let mut recorder = Recorder::empty(RecordedProcesses::OnCpus, events, sampling, settings);
+        let mut recorder = Recorder::empty(RecordedProcesses::OnCpus, events, samplings, settings);
         recorder.cpus = Some(cpus);
         // (processes start anywhere)
         online().into_iter().try_for_each(|cpu| recorder.sideband.watch(cpu)).map_err(refused)?;
@@ -75,15 +75,16 @@ impl Recorder {
         chosen.into_iter().for_each(|cpu| recorder.follow_cpu(cpu));
         recorder.cpus.as_mut().expect("CPUs").hidden = hidden;
         recorder.spent_ns = own_cpu_time(); // (all processes were looked at)
-        recorder.with_samplers("there is no CPU to record")
+        recorder.has_samplers("there is no CPU to record")?;
+        Ok(recorder)
     }
 
     /// Opens counters on a CPU, and a clock or what samples an event.
     fn follow_cpu(&mut self, cpu: u32) {
         let Some(cpus) = &mut self.cpus else { return };
         let (counted, Settings { kernel, callers, .. }) = (cpus.counted(cpu), self.settings);
-        if let Some(sampling) = &self.sampling {
-            match sampling.of_cpu(counted) {
+        if self.events.is_empty() {
+            match self.samplings.of_cpu(counted) {
                 Ok(samplers) if samplers.is_empty() => {}
                 Ok(samplers) => {
                     cpus.all.insert(cpu);

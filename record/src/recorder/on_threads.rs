@@ -3,16 +3,20 @@
 
 use super::{Recorder, ThreadCounters, has_ended, sideband_refusal};
 use crate::event::{now, own_tid};
-use crate::event_sampling::EventSampling;
+use crate::event_sampling::{EventSampling, EventSamplings};
 use crate::sampler::{SampledTarget, Sampler};
 use crate::settings::Settings;
-use crate::whom::{RecordedProcesses, threads_of};
+use crate::unseen::Beginnings;
+use crate::whom::{RecordedProcesses, online, threads_of};
 use std::collections::BTreeSet;
 use std::io;
 use topdown::{Error, SampledEvents};
 
 /// Threads are listed so often, until no new one is there: one may start others before its own events are open.
 const LISTINGS: usize = 4;
+/// Why there is nothing to record, where nothing was refused.
+const NOBODY_LEFT: &str =
+    "no thread is left to record, by /proc: the process has ended (a zombie was not waited for)";
 
 /// What mmap says where no more memory may be locked, and perf_event_open where a container forbids it.
 fn has_no_room<T>(opened: &io::Result<T>) -> bool {
@@ -31,22 +35,33 @@ impl Recorder {
         there: bool,
         settings: Settings,
     ) -> Result<Recorder, Error> {
-        Recorder::open(RecordedProcesses::AllStarted, events, None, pids, there, settings)
+        Recorder::open(RecordedProcesses::AllStarted, events, Vec::new(), pids, there, settings)
     }
 
-    /// The same, of samples of an event.
+    /// The same, of samples of events; if there are none they are followed alone, until [`Recorder::sample`] names some.
     ///
     /// # Errors
     /// The kernel's, and what was refused.
-    pub fn of_events(sampling: EventSampling, pids: &[i32], there: bool) -> Result<Recorder, Error> {
-        Recorder::open(
-            RecordedProcesses::AllStarted,
-            Vec::new(),
-            Some(sampling),
-            pids,
-            there,
-            Settings::default(),
-        )
+    pub fn of_events(samplings: Vec<EventSampling>, pids: &[i32], there: bool) -> Result<Recorder, Error> {
+        let (whom, settings) = (RecordedProcesses::AllStarted, Settings::default());
+        Recorder::open(whom, Vec::new(), samplings, pids, there, settings)
+    }
+
+    /// Samples these events from now on, on the threads that were followed, and on what they start.
+    ///
+    /// # Errors
+    /// The kernel's, and what was refused: no thread is sampled.
+    pub fn sample(&mut self, samplings: Vec<EventSampling>) -> Result<(), Error> {
+        self.attend();
+        self.samplings = EventSamplings::of(samplings);
+        // (what was missed before is not of these)
+        (self.threads, self.refused, self.beginnings) = (0, (0, None), Beginnings::new(online().len()));
+        for (tid, counters) in std::mem::take(&mut self.samplers) {
+            if let ThreadCounters::None { pid } = counters {
+                self.follow(pid, tid, None);
+            }
+        }
+        self.has_samplers(NOBODY_LEFT)
     }
 
     /// On all threads of this process but the one that calls, which records.
@@ -55,18 +70,25 @@ impl Recorder {
     /// The kernel's, and what was refused.
     pub fn of_this_process(events: Vec<SampledEvents>, settings: Settings) -> Result<Recorder, Error> {
         let pid = std::process::id() as i32;
-        Recorder::open(RecordedProcesses::Only { pid, but: own_tid() }, events, None, &[pid], true, settings)
+        Recorder::open(
+            RecordedProcesses::Only { pid, but: own_tid() },
+            events,
+            Vec::new(),
+            &[pid],
+            true,
+            settings,
+        )
     }
 
     fn open(
         whom: RecordedProcesses,
         events: Vec<SampledEvents>,
-        sampling: Option<EventSampling>,
+        samplings: Vec<EventSampling>,
         pids: &[i32],
         there: bool,
         settings: Settings,
     ) -> Result<Recorder, Error> {
-        let mut recorder = Recorder::empty(whom, events, sampling, settings);
+        let mut recorder = Recorder::empty(whom, events, samplings, settings);
         let mut all = BTreeSet::new();
         for _ in 0..LISTINGS {
             let listed = pids.iter().flat_map(|pid| threads_of(*pid).into_iter().map(|tid| (*pid, tid)));
@@ -85,15 +107,17 @@ impl Recorder {
         for (pid, tid) in all {
             recorder.follow(pid, tid, None);
         }
-        recorder.with_samplers(
-            "no thread is left to record, by /proc: the process has ended (a zombie was not waited for)",
-        )
+        recorder.has_samplers(NOBODY_LEFT)?;
+        Ok(recorder)
     }
 
     /// Counters on a thread.
     fn counters(&self, pid: i32, tid: i32) -> io::Result<ThreadCounters> {
-        if let Some(sampling) = &self.sampling {
-            return sampling.of_thread(pid, tid).map(ThreadCounters::Events);
+        if self.events.is_empty() && self.samplings.is_empty() {
+            return Ok(ThreadCounters::None { pid });
+        }
+        if self.events.is_empty() {
+            return self.samplings.of_thread(pid, tid).map(ThreadCounters::Events);
         }
         let Settings { kernel, callers, .. } = self.settings;
         let opened = self.events.iter().enumerate().map(|(kind, events)| {
@@ -116,7 +140,7 @@ impl Recorder {
         match opened {
             Ok(counters) => {
                 self.samplers.insert(tid, counters);
-                if self.sampling.is_none() {
+                if !self.events.is_empty() {
                     self.clock_thread(tid, SampledTarget::Thread { pid, tid });
                 }
                 self.chances.joins(tid, now(), self.rate());

@@ -30,6 +30,7 @@ fn plain(all: &Expression, named: &dyn Fn(&str) -> f64) -> f64 {
 fn tree_of(place: usize) -> DeepTree {
     let bottlenecks = read(place).unwrap().bottlenecks;
     DeepTree {
+        counters: 8,
         version: String::new(),
         groups: Vec::new(),
         nodes: Vec::new(),
