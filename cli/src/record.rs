@@ -1,9 +1,11 @@
 //! `topdown record`: which functions waste slots, sampled from outside.
 #![forbid(unsafe_code)]
 
+mod drill;
+
 use crate::outcome::{Failure, ended, failed, not_run};
 use crate::say;
-use crate::stat::{StatTarget, cpu_list, name_of};
+use crate::stat::{StatTarget, cpu_list};
 use crate::sys::{self, End, Interrupts};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -64,6 +66,10 @@ pub struct Arguments {
     /// and lines have it. NODE=EVENT chooses where several events do
     #[arg(long, value_name = "NODE", group = "sampled", conflicts_with_all = ["frequency", "gap", "budget", "td_level", "call_graph", "kernel"])]
     locate: Option<String>,
+    /// Drill down as `topdown stat --drill` does, and then, while the program goes on, sample the events that locate what was found: which
+    /// nodes are over their thresholds, and which functions and lines have them. A text, or .json
+    #[arg(long, conflicts_with_all = ["frequency", "gap", "budget", "td_level", "call_graph", "kernel", "condition", "locate"])]
+    drill: bool,
     /// With --locate, how many events from one sample to the next [default: as many as its maker has published]; with --where, what the
     /// event that samples counts in a stretch of which it is told whether the condition held [default: such that the longer of the two
     /// periods is 1,000,000]
@@ -75,7 +81,7 @@ pub struct Arguments {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Record nothing: make a profile of what was recorded into FILE. Programs and libraries are looked up as they are now
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "pid", "all_cpus", "cpus", "frequency", "budget", "duration", "gap", "td_level", "call_graph", "condition", "locate", "kernel"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "pid", "all_cpus", "cpus", "frequency", "budget", "duration", "gap", "td_level", "call_graph", "condition", "locate", "drill", "kernel"])]
     from: Option<PathBuf>,
     /// In the text, below each function its hottest lines: where there is DWARF (-g). (.html, .json, .pprof and .firefox.json have lines in any case)
     #[arg(long)]
@@ -195,6 +201,9 @@ fn recorded(arguments: &Arguments) -> Result<End, Failure> {
         return arguments.again(from, view);
     }
     sys::raise_descriptors();
+    if arguments.drill {
+        return drill::recorded(arguments, view);
+    }
     let sampling = arguments.sampling().map_err(failed)?;
     let recorder = |pids: &[i32], there: bool| arguments.recorder(sampling.as_ref(), pids, there);
     if arguments.command.is_empty() {
@@ -272,6 +281,14 @@ impl Arguments {
         recorder.map_err(|error| error.to_string())
     }
 
+    /// The command as headings have it, with the CPUs that are recorded while it runs.
+    fn command_line(&self) -> String {
+        let words: Vec<_> = self.command.iter().map(|word| word.to_string_lossy()).collect();
+        let command_line = words.join(" ");
+        let during = self.of_cpus().map(|cpus| format!("{} during {command_line}", cpus.title()));
+        topdown_report::clean(&during.unwrap_or(command_line))
+    }
+
     /// CPUs, if these are recorded.
     fn of_cpus(&self) -> Option<StatTarget> {
         (self.all_cpus || self.cpus.is_some()).then(|| StatTarget::Cpus(self.cpus.clone()))
@@ -295,10 +312,7 @@ impl Arguments {
         let (program, rest) = self.command.split_first().expect("clap demands one");
         let mut command = Command::new(program);
         command.args(rest);
-        let words: Vec<_> = self.command.iter().map(|word| word.to_string_lossy()).collect();
-        let (command_line, occasion) = (words.join(" "), sys::occasion());
-        let during = self.of_cpus().map(|cpus| format!("{} during {command_line}", cpus.title()));
-        let command_line = topdown_report::clean(&during.unwrap_or(command_line));
+        let (command_line, occasion) = (self.command_line(), sys::occasion());
         let heading = Heading { command: &command_line, occasion: &occasion };
         let mut elapsed = Duration::ZERO;
         let attend = |recorder: &mut Result<Recorder, String>, pid: i32, start: Instant| {
@@ -324,22 +338,10 @@ impl Arguments {
         view: Option<View>,
         recorder: impl Fn(&[i32], bool) -> Result<Recorder, String>,
     ) -> Result<End, Failure> {
-        let ended = |error: io::Error, pid: &i32| match error.raw_os_error() {
-            Some(libc::ESRCH) => failed(format!("there is no process {pid}")),
-            Some(libc::EINVAL | libc::ENOENT) => failed(format!(
-                "{pid} is a thread, not a process: record its process, the Tgid of /proc/{pid}/status"
-            )),
-            _ => failed(format!("process {pid}: {error}")),
-        };
-        let process = |pid: &i32| sys::process(*pid).map_err(|error| ended(error, pid));
-        let pids: Vec<i32> = BTreeSet::from_iter(self.pid.iter().copied()).into_iter().collect();
-        let processes = pids.iter().map(process).collect::<Result<Vec<_>, _>>()?;
-        let names: Vec<_> = pids.iter().map(|pid| format!("{pid} ({})", name_of(*pid))).collect();
+        let (whom, processes) = self.whom()?;
         let interrupts = sys::interrupts().map_err(failed)?; // (also one that comes while counters are opened ends the recording)
-        let mut recorder = recorder(&pids, true).map_err(failed)?;
-        let (start, occasion) = (Instant::now(), sys::occasion());
-        let title =
-            self.of_cpus().map_or_else(|| format!("process {}", names.join(", ")), |cpus| cpus.title());
+        let mut recorder = recorder(&whom.pids(), true).map_err(failed)?;
+        let (start, occasion, title) = (Instant::now(), sys::occasion(), whom.title());
         let command = topdown_report::clean(&title);
         let heading = Heading { command: &command, occasion: &occasion };
         self.keep(&mut recorder, &heading);
@@ -347,6 +349,24 @@ impl Arguments {
         drop(interrupts); // a second one ends what follows
         self.write(recorder, start.elapsed(), view, &heading).map_err(failed)?;
         Ok(End::Status(0))
+    }
+
+    /// The processes that are recorded, with what ends when they do; or the CPUs.
+    fn whom(&self) -> Result<(StatTarget, Vec<OwnedFd>), Failure> {
+        if let Some(cpus) = self.of_cpus() {
+            return Ok((cpus, Vec::new()));
+        }
+        let ended = |error: io::Error, pid: &i32| match error.raw_os_error() {
+            Some(libc::ESRCH) => failed(format!("there is no process {pid}")),
+            Some(libc::EINVAL | libc::ENOENT) => failed(format!(
+                "{pid} is a thread, not a process: record its process, the Tgid of /proc/{pid}/status"
+            )),
+            _ => failed(format!("process {pid}: {error}")),
+        };
+        let pids = BTreeSet::from_iter(self.pid.iter().copied());
+        let process = |pid: &i32| sys::process(*pid).map_err(|error| ended(error, pid));
+        let processes = pids.iter().map(process).collect::<Result<Vec<_>, _>>()?;
+        Ok((StatTarget::Processes(pids), processes))
     }
 
     /// A profile of what was recorded before.

@@ -51,6 +51,12 @@ fn options_that_clash_are_errors() {
         "--locate l1_bound --kernel true",
         "--locate l1_bound --where ipc<1 true",
         "--locate l1_bound --from a.recording",
+        "--drill -F 100 true",
+        "--drill --locate l1_bound true",
+        "--drill --where ipc<1 true",
+        "--drill --kernel true",
+        "--drill --period 1000 true",
+        "--drill --from a.recording",
     ] {
         let output = record(arguments);
         assert_eq!(output.status.code(), Some(125), "{arguments}: {}", said(&output));
@@ -102,6 +108,8 @@ fn endings_and_processes_are_looked_at_before_anything_runs() {
         ("--from /nowhere/a.recording", "/nowhere/a.recording: cannot read it: No such file"),
         ("--from /etc/passwd -o -", "/etc/passwd: not a recording of topdown record"),
         ("--from /nowhere/a.recording -o b.recording", "choose another ending"),
+        ("--drill -o a.html echo ran", "--drill writes a text or .json"),
+        ("--drill -o a.recording echo ran", "--drill writes a text or .json"),
         ("--where ipc echo ran", "--where 'ipc': no condition: ipc<0.5,"),
         ("--where ipc<0 echo ran", "--where 'ipc<0': '0' is no ratio: a number above 0"),
         ("--where a,b/ratio-to-prev=0/ echo ran", "'0' is no ratio"),

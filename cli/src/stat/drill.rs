@@ -101,6 +101,8 @@ pub struct DrillDown {
     told: Vec<Vec<ToldNode>>,
     /// What there was some time ago, and the time before that.
     before: [Stretches; 2],
+    /// Each turn that was worth one has had enough of them.
+    is_settled: bool,
     random: Random,
 }
 
@@ -286,6 +288,7 @@ impl DrillDown {
             of_turn: parts.iter().map(own).chain([Vec::new()]).collect(),
             told: told.collect(),
             before: [Stretches::default(), Stretches::default()],
+            is_settled: false,
             random: Random::new(seed),
         })
     }
@@ -304,6 +307,7 @@ impl DrillDown {
     pub fn choose(&mut self, over: &Stretches) -> (usize, Vec<f64>) {
         let flags = self.flags(over, &over.as_seen());
         let is_known = |turn: usize| self.of_turn[turn].iter().all(|id| over.is_measured(*id));
+        self.is_settled = flags.iter().enumerate().all(|(turn, flag)| *flag == Flag::Not || is_known(turn));
         let told = &self.told;
         let coverage = |turn: usize| {
             let of_turn = told[turn].iter().filter(|node| node.id != node.root);
@@ -324,6 +328,11 @@ impl DrillDown {
         // levels 1 and 2 say what is to be looked at
         odds[flags.len() - 1] += OF_WHOLE;
         (self.drawn(&odds), odds)
+    }
+
+    /// What was found, once each turn that was worth one has had enough of them: where to look, not what is true.
+    pub fn settled(&self, over: &Stretches) -> Option<Vec<Finding>> {
+        self.is_settled.then(|| found(&of_tree(over.as_seen()), true))
     }
 
     /// A turn at random, each as likely as that.

@@ -10,6 +10,7 @@ use super::groups::Groups;
 use super::intervals::IntervalRecorder;
 use super::ipc::IpcPmu;
 use super::publisher::{PACE, Publisher};
+use super::target::StatTarget;
 use super::tasks::{ALL, Tasks};
 use super::watch::{StopCondition, watch};
 use super::whole::whole;
@@ -56,15 +57,27 @@ impl OutsideGroups {
 
     fn new(pid: i32, groups: CountedGroups, tasks: Option<Tasks>) -> OutsideGroups {
         let (family, execs) = (Family::of(pid).ok(), ExecsWatch::of(pid));
+        OutsideGroups { tasks, family, execs, ..OutsideGroups::of_others(groups) }
+    }
+
+    fn of_others(groups: CountedGroups) -> OutsideGroups {
         OutsideGroups {
             groups,
-            tasks,
-            family,
-            execs,
+            tasks: None,
+            family: None,
+            execs: None,
             opened: Instant::now(),
             recorder: None,
             publisher: None,
         }
+    }
+
+    /// On others than a command, from now on.
+    ///
+    /// # Errors
+    /// Those of `td_open`.
+    pub fn of(whom: &StatTarget, options: &Options, turns: &TurnPlan) -> Result<OutsideGroups, Error> {
+        CountedGroups::of(whom, options, &[], turns).map(OutsideGroups::of_others)
     }
 
     /// The same, with its threads told apart. Where the kernel does not do that a line says so, and the command is counted whole.
@@ -172,6 +185,20 @@ impl OutsideGroups {
             }
             _ => Loss::Unknown { used, switches: ran.switches },
         }
+    }
+
+    /// What was counted until now, so long after the start, of what the title says.
+    ///
+    /// # Errors
+    /// Those of `td_read`.
+    pub fn so_far(&mut self, at: Duration, title: String) -> Result<OutsideCount, Error> {
+        let at_work = !self.groups.counts_cpus();
+        let mut counted = whole(&mut self.groups, None, at_work, at, title)?;
+        if self.execs.as_ref().is_some_and(|execs| execs.kept() == ExecEvents::NotAll) {
+            let room = at.as_nanos() as u64 * online().len() as u64;
+            counted.run.lost_ns = Loss::Seen { used: None, room }.of(counted.run.cpu_ns);
+        }
+        Ok(counted)
     }
 
     /// What was counted, once the command has ended.

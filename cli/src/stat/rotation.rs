@@ -22,6 +22,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use topdown::{Error, Node, Options, Rotation, Sample, TimedEvent, TurnPart};
 use topdown_record::TimedStart;
+use topdown_report::model::Finding;
 use topdown_seam::identity;
 
 /// The first one. (Processes are short at first)
@@ -179,6 +180,11 @@ impl GroupsInTurns {
             self.next(true);
         }
         self.due.saturating_duration_since(Instant::now())
+    }
+
+    /// What drilling down has found, once it has looked at all that is worth it.
+    pub fn settled(&self) -> Option<Vec<Finding>> {
+        self.drill.as_ref()?.settled(&self.over)
     }
 
     /// The next group's turn.

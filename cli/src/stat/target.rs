@@ -50,6 +50,14 @@ impl StatTarget {
         }
     }
 
+    /// Processes that are among them by their ids.
+    pub fn pids(&self) -> Vec<i32> {
+        match self {
+            StatTarget::Processes(ids) => ids.iter().copied().collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// The CPUs among them that are online now.
     pub fn online(&self) -> Option<BTreeSet<u32>> {
         match self {
