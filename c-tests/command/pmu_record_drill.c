@@ -11,6 +11,8 @@
  * 65,536 instructions of each function. */
 enum { PAUSE_INST = 0x10440ec, DSB_MISS = 0x11, MUCH = 3000, LESS = 1000 };
 enum { TURNS = 100000 };
+/* Retire latencies of these in each function, in hundredths of a cycle. */
+static const uint64_t LATENCIES[] = {1234, 5725};
 
 /* Two instructions a turn. */
 #define FUNCTION(name)                                                                     \
@@ -43,6 +45,8 @@ static void *works(void *none)
         else
             CHECK(config_of("FRONTEND_RETIRED.DSB_MISS", &frontend) &&
                   vm_rate_set_extra(frontend, DSB_MISS, k && !is_of_two_leaves ? LESS : MUCH, VM_PER_INSTRUCTION));
+        if (!is_of_two_leaves)
+            CHECK(vm_latency_set_extra(frontend, DSB_MISS, LATENCIES[k], VM_PER_INSTRUCTION));
     }
     for (const double end = seconds_now() + seconds; seconds_now() < end;) {
         vm_mix_set(both[0].mix, 0, 0, 0);
@@ -117,8 +121,37 @@ static void parts_are(const char *node, const char *how, double of_much)
             continue;
         /* (95 % intervals: twice as wide, hardly one in ten thousand has the truth outside) */
         CHECK(fabs(truth - (low + high) / 2) <= high - low);
-        CHECK(high - low < 0.3);
+        if (!(high - low < 0.3))
+            FAIL("%s", strstr(report, "\"located\":["));
     }
+}
+
+/* Each function and its line have the retire latency of their instructions, where the CPU tells it. */
+static void latencies_are_true(const char *node, int are_told)
+{
+    const char *const names[] = {"much", "less"};
+    for (int k = 0; k < 2; k++)
+        for (int of_line = 0; of_line < 2; of_line++) {
+            char text[96];
+            snprintf(text, sizeof text, "\"node\": \"%s\"", node);
+            const char *one = strstr(strstr(report, "\"located\":["), text);
+            snprintf(text, sizeof text, "\"name\": \"%s\",", names[k]);
+            CHECK(one && (one = strstr(one, text)));
+            const char *const next = strstr(one + 1, "\"name\": ");
+            one = of_line ? strstr(one, "\"lines\": ") : one;
+            one = one ? strstr(one, "\"retire_latency\": ") : NULL;
+            if (!are_told) {
+                CHECK(one == NULL);
+                continue;
+            }
+            double value, low, high;
+            CHECK(one && (next == NULL || one < next));
+            CHECK_EQ(sscanf(one, "\"retire_latency\": { \"value\": %lf, \"low\": %lf, \"high\": %lf", &value, &low, &high), 3);
+            fprintf(stderr, "%s%s: %.2f cycles (%.2f to %.2f)\n", names[k], of_line ? ", its line" : "", value, low, high);
+            /* (95 % intervals, as above) */
+            CHECK(fabs(LATENCIES[k] / 100.0 - (low + high) / 2) <= high - low);
+            CHECK(high - low < 3);
+        }
 }
 
 /* Whether the node was found, at what share. */
@@ -153,6 +186,8 @@ int main(int argc, char **argv)
     drilled("leaf", "5000", "alone", NULL, "r.json");
     is_found("dsb_switches");
     parts_are("dsb_switches", "alone", 0.75);
+    const int are_told = of_cpuinfo("model : %u") == 173; /* (Granite Rapids) */
+    latencies_are_true("dsb_switches", are_told);
     set_until_end("/proc/sys/kernel/perf_event_paranoid", "-1\n");
     drilled("leaf", "5000", "alone", strdup("-a"), "r.json");
     parts_are("dsb_switches", "of CPUs", 0.75);
@@ -175,6 +210,6 @@ int main(int argc, char **argv)
     parts_are("dsb_switches", "of a process", 0.75);
     drilled("leaf", "4000", "alone", NULL, "r.txt");
     fprintf(stderr, "%s", report);
-    CHECK(strstr(report, "to locate dsb_switches") != NULL);
+    CHECK(strstr(report, "to locate dsb_switches") != NULL && (strstr(report, "retire latency, cycles") != NULL) == are_told);
     return 0;
 }

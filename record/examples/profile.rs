@@ -54,7 +54,7 @@ fn told(events: &SampledEvents, [retiring, bad, frontend]: [u32; 3], error: u32)
 fn figures(seconds: u64, all: u64, shares: Result<EstimatedShares, NoShares>) -> FunctionFigures {
     let value = seconds as f64 / all as f64;
     let time = ShareInterval::around(value, 0.02);
-    FunctionFigures { time, time_ns: seconds * SECOND, bursts: 100 * seconds as usize, shares }
+    FunctionFigures { time, time_ns: seconds * SECOND, bursts: 100 * seconds as usize, shares, latency: None }
 }
 
 /// Lines of this file, and of one that is nowhere.
@@ -74,6 +74,7 @@ fn lines(name: &str, seconds: u64, all: u64) -> Vec<ProfiledLine> {
             time,
             time_ns: part * seconds * SECOND / 100,
             bursts: (part * seconds) as usize,
+            latency: None,
         }
     };
     let numbers = [first + 11, first + 12, first + 9, first + 2, first + 30, first + 60];

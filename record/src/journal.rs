@@ -340,14 +340,12 @@ mod tests {
 
     fn burst(stack: u32) -> Burst {
         Burst {
-            kind: 0,
-            thread: 0,
-            at: 0,
             long: stack > 0,
             weight_ns: 2_000_000,
             stacks: vec![0, stack, stack],
             windows: vec![None, Some(vec![6000, 3000, 1200, 600, 300, 900, 50, 600])],
             calls: Calls { returns: vec![None, Some(3)], stack: vec![0, -16, 16] },
+            ..Burst::default()
         }
     }
 

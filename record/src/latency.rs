@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 use crate::event::{EventTimes, TaskEvent};
+use crate::records::LATENCY;
 use perf_event_open_sys::bindings::{
     PERF_RECORD_LOST, PERF_RECORD_LOST_SAMPLES, PERF_RECORD_SAMPLE, PERF_RECORD_THROTTLE, PERF_SAMPLE_PERIOD,
     PERF_SAMPLE_WEIGHT_STRUCT, perf_event_attr,
@@ -26,6 +27,8 @@ const OF_PUBLISHED: u64 = 10;
 const MOST_CHANGE: f64 = 8.0;
 /// What the field of a latency holds at most, in cycles: it has this where the latency was that or more.
 pub const LONGEST_LATENCY: u64 = 0xffff;
+/// Fewer samples tell no mean retire latency.
+pub const FEWEST_LATENCIES: u64 = 32;
 /// precise_ip, tried in this order: 2, the instruction itself; 1, one at a constant distance.
 const PRECISION: [u64; 2] = [2, 1];
 
@@ -91,7 +94,7 @@ impl TimedSamples {
     fn take(&mut self, record: &[u64]) {
         match (record[0] as u32, record) {
             (PERF_RECORD_SAMPLE, [_, period, weight, ..]) => {
-                let latency = weight >> 48;
+                let latency = weight >> LATENCY;
                 self.samples += 1;
                 self.saturated += u64::from(latency == LONGEST_LATENCY);
                 self.events += *period as f64;

@@ -35,6 +35,7 @@ mod clock_event;
 mod cpu_clock;
 mod cpus;
 mod latency;
+mod mean_latency;
 
 mod recording;
 
@@ -68,7 +69,8 @@ pub use estimate::{EstimatedShares, NoShares};
 pub use event_sampling::{EventSampling, SamplesOf};
 pub use held::EventShare;
 pub use journal::{Journal, JournalContents};
-pub use latency::{LONGEST_LATENCY, TimedSamplers, TimedSamples, TimedStart, TimedTarget};
+pub use latency::{FEWEST_LATENCIES, LONGEST_LATENCY, TimedSamplers, TimedSamples, TimedStart, TimedTarget};
+pub use mean_latency::MeanLatency;
 pub use profile::{
     CallStack, FunctionFigures, Profile, ProfiledCore, ProfiledFunction, ProfiledLine, StackFrame,
 };

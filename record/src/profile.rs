@@ -7,6 +7,7 @@ use crate::estimate::{
     Background, BurstTime, EstimatedShares, NoShares, SeenIn, SeenInAll, UnsharedWindows, shares,
 };
 use crate::held::EventShare;
+use crate::mean_latency::{LatencyTally, MeanLatency};
 use crate::processes::PROCESS;
 use crate::recording::{Burst, Recording};
 use crate::records::CallGraph;
@@ -35,6 +36,8 @@ pub struct FunctionFigures {
     pub bursts: usize,
     /// How its slots divide, or why that cannot be told.
     pub shares: Result<EstimatedShares, NoShares>,
+    /// Of samples of an event, the retire latency of its instructions, if enough of them tell it.
+    pub latency: Option<MeanLatency>,
 }
 
 /// A line of a function, in which something was seen.
@@ -50,6 +53,8 @@ pub struct ProfiledLine {
     pub time_ns: u64,
     /// Bursts that began in it.
     pub bursts: usize,
+    /// As of a function.
+    pub latency: Option<MeanLatency>,
 }
 
 /// A function on one kind of core.
@@ -181,10 +186,19 @@ struct TimeTally {
     seen: SeenIn,
     time_ns: u64,
     bursts: usize,
+    latency: LatencyTally,
 }
 
-/// Nanoseconds and bursts of lines.
-type SeenLines<'a> = BTreeMap<&'a SourceLine, (u64, usize)>;
+/// What was seen in a line.
+#[derive(Default)]
+struct LineTally {
+    time_ns: u64,
+    bursts: usize,
+    latency: LatencyTally,
+}
+
+/// What was seen in lines.
+type SeenLines<'a> = BTreeMap<&'a SourceLine, LineTally>;
 
 /// All time, of how many bursts of the same weight it is worth, and which part of all that ran it is at the least. Of a timer's any may be the
 /// kernel's, and nobody knows which.
@@ -193,12 +207,15 @@ struct SampledWhole {
     bursts: f64,
     sampled: f64,
     by_timer: bool,
+    latency: LatencyTally,
 }
 
 impl SampledWhole {
     fn of(recording: &Recording) -> SampledWhole {
         let weights = || recording.bursts.iter().map(|burst| burst.weight_ns as f64);
         let (sum, squares): (f64, f64) = (weights().sum(), weights().map(|weight| weight * weight).sum());
+        let mut latency = LatencyTally::default();
+        recording.bursts.iter().for_each(|burst| latency.add(burst.latency));
         // (of events weights are no time)
         let unseen = match &recording.sampling {
             None => recording.totals.unseen.ns as f64,
@@ -209,6 +226,7 @@ impl SampledWhole {
             bursts: if squares > 0.0 { sum * sum / squares } else { 0.0 },
             sampled: if sum > 0.0 { sum / (sum + unseen) } else { 1.0 },
             by_timer: recording.totals.is_by_timer(),
+            latency,
         }
     }
 
@@ -225,14 +243,14 @@ impl SampledWhole {
 
     /// Lines of a function; those of most time first.
     fn lines(&self, lines: &SeenLines) -> Vec<ProfiledLine> {
-        let line =
-            |(SourceLine { file, line }, (time_ns, bursts)): (&&SourceLine, &(u64, usize))| ProfiledLine {
-                file: file.clone(),
-                line: *line,
-                time: self.time(*time_ns),
-                time_ns: *time_ns,
-                bursts: *bursts,
-            };
+        let line = |(SourceLine { file, line }, seen): (&&SourceLine, &LineTally)| ProfiledLine {
+            file: file.clone(),
+            line: *line,
+            time: self.time(seen.time_ns),
+            time_ns: seen.time_ns,
+            bursts: seen.bursts,
+            latency: seen.latency.mean(&self.latency),
+        };
         let mut lines: Vec<ProfiledLine> = lines.iter().map(line).collect();
         lines.sort_by_key(|line| std::cmp::Reverse(line.time_ns));
         lines
@@ -250,6 +268,7 @@ impl SampledWhole {
             time: self.time(gathered.time_ns),
             time_ns: gathered.time_ns,
             bursts: gathered.bursts,
+            latency: gathered.latency.mean(&self.latency),
             shares: events.map_or(Err(NoShares::Conditional), |events| {
                 shares(events, &gathered.seen, besides, unsampled)
             }),
@@ -326,6 +345,7 @@ impl<'a> SortedBursts<'a> {
                 gathered.seen.time.add(strata[0], burst.at, burst.weight_ns);
                 gathered.time_ns += burst.weight_ns;
                 gathered.bursts += usize::from(burst.weight_ns > 0);
+                gathered.latency.add(burst.latency);
             }
         };
         let alone = alone(burst, &samples);
@@ -350,9 +370,10 @@ impl<'a> SortedBursts<'a> {
         let Some(first) = burst.stacks.first().filter(|_| burst.weight_ns > 0) else { return };
         *self.stacks.entry((kind, *first)).or_default() += burst.weight_ns;
         if let Some(NamedFrame { function, line: Some(line), .. }) = stacks[*first as usize].first() {
-            let (time_ns, bursts) = self.lines.entry((kind, *function)).or_default().entry(line).or_default();
-            *time_ns += burst.weight_ns;
-            *bursts += 1;
+            let seen = self.lines.entry((kind, *function)).or_default().entry(line).or_default();
+            seen.time_ns += burst.weight_ns;
+            seen.bursts += 1;
+            seen.latency.add(burst.latency);
         }
     }
 }
@@ -426,6 +447,9 @@ impl Profile {
                 });
             }
         }
+        let is_timed = recording.sampling.as_ref().is_some_and(|(sampling, _)| sampling.is_timed());
+        let untimed = (is_timed && whole.latency.is_always_nothing())
+            .then(|| "Samples have no retire latency with this kernel, or on this CPU.".to_string());
         let numbers: BTreeMap<usize, usize> = sorted.all.keys().copied().zip(0..).collect();
         let call_stacks = call_stacks(sorted.stacks, &stacks, &functions_seen, &numbers);
         let mut profile = Profile {
@@ -458,6 +482,7 @@ impl Profile {
                 .notes
                 .into_iter()
                 .chain(recording.totals.unnamed.iter().map(|why| printable(why)))
+                .chain(untimed)
                 .collect(),
             sources: Sources::default(),
         };

@@ -10,7 +10,7 @@ use crate::event::{now, own_cpu_time, wait};
 use crate::event_sampling::{EventSampler, EventSampling, EventSamplings, Tally};
 use crate::file_proof::boot_id;
 use crate::journal::Journal;
-use crate::proof::{Calls, ProvedWindows, proved};
+use crate::proof::{ProvedWindows, proved};
 use crate::recording::{Burst, Recording, Totals};
 use crate::records::RawSample;
 use crate::sampler::{Fate, RawBurst, Sampler};
@@ -393,9 +393,8 @@ impl Recorder {
         }
         for (kind, sample) in samples {
             let (thread, at, stacks) = (sample.tid, sample.time, vec![self.stack(&sample)]);
-            let (windows, calls) = (Vec::new(), Calls::default());
-            let weight_ns = self.samplings.period(kind);
-            self.bursts.push(Burst { kind, thread, at, long: false, weight_ns, stacks, windows, calls });
+            let (weight_ns, latency) = (self.samplings.period(kind), sample.latency);
+            self.bursts.push(Burst { kind, thread, at, weight_ns, stacks, latency, ..Burst::default() });
         }
     }
 
@@ -438,7 +437,8 @@ impl Recorder {
             let samples = raw.samples.len() as f64;
             self.budget.thread_paid(cost * (1.0 + f64::from(u8::from(clocked)) / samples));
         }
-        self.bursts.push(Burst { kind, thread, at, long, weight_ns, stacks, windows, calls });
+        let latency = None;
+        self.bursts.push(Burst { kind, thread, at, long, weight_ns, stacks, windows, calls, latency });
     }
 
     /// The chances that are due. Returns when the next one is.

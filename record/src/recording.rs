@@ -20,7 +20,7 @@ use std::time::Duration;
 use topdown::SampledEvents;
 
 /// Two neighbouring samples of a burst, or three, each in a stack; or one that an event has taken.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Burst {
     pub kind: usize,
     /// Which ran.
@@ -37,6 +37,9 @@ pub(crate) struct Burst {
     pub windows: Vec<Option<Vec<u64>>>,
     #[serde(default, skip_serializing_if = "Calls::are_unknown")]
     pub calls: Calls,
+    /// The retire latency of what an event has sampled, in cycles, where it is told.
+    #[serde(skip)]
+    pub latency: Option<u16>,
 }
 
 impl Burst {

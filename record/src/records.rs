@@ -97,6 +97,8 @@ pub(crate) const SIDEBAND_TYPE: u64 = (perf::PERF_SAMPLE_TID | perf::PERF_SAMPLE
 const CONTEXT: u64 = -4095_i64 as u64;
 /// Addresses of the kernel follow: those of user mode, if there are any, come behind them.
 const IN_KERNEL: u64 = -128_i64 as u64;
+/// Where the retire latency is in PERF_SAMPLE_WEIGHT_STRUCT.
+pub(crate) const LATENCY: u32 = 48;
 /// An address that no user mode has, where nothing follows.
 const KERNEL_HALF: u64 = 1 << 63;
 
@@ -123,6 +125,8 @@ pub(crate) struct RawSample {
     pub stack_pointer: Option<u64>,
     /// What is to be unwound for these.
     pub copy: Option<StackCopy>,
+    /// Of a sampler that asks for it, in cycles.
+    pub latency: Option<u16>,
 }
 
 impl RawSample {
@@ -204,7 +208,7 @@ fn beginning(fields: &mut RecordFields) -> Option<(u64, RawSample)> {
 fn sample(body: &[u64], callers: CallGraph) -> Option<RawSample> {
     let mut fields = RecordFields(body);
     let (ip, sample) = beginning(&mut fields)?;
-    let (mut chain, mut in_kernel, mut copy) = (Vec::new(), 0, None);
+    let (mut chain, mut in_kernel, mut copy, mut latency) = (Vec::new(), 0, None, None);
     let stack_pointer = match callers {
         CallGraph::FramePointers => {
             let callers = fields.word()?;
@@ -217,7 +221,9 @@ fn sample(body: &[u64], callers: CallGraph) -> Option<RawSample> {
                     in_kernel += usize::from(kernel);
                 }
             }
-            user_registers(&mut fields, 1)?.1.first().copied()
+            let stack_pointer = user_registers(&mut fields, 1)?.1.first().copied();
+            latency = fields.word().map(|weight| (weight >> LATENCY) as u16);
+            stack_pointer
         }
         CallGraph::Dwarf(_) => {
             copy = stack_copy(&mut fields)?;
@@ -240,7 +246,7 @@ fn sample(body: &[u64], callers: CallGraph) -> Option<RawSample> {
         chain.insert(0, ip);
         in_kernel += usize::from(in_kernel > 0 || alone && ip >= KERNEL_HALF);
     }
-    Some(RawSample { chain, in_kernel, stack_pointer, copy, ..sample })
+    Some(RawSample { chain, in_kernel, stack_pointer, copy, latency, ..sample })
 }
 
 /// Addresses to which calls return, the last call's first: of branch records that follow calls.
@@ -309,13 +315,19 @@ mod tests {
             in_kernel: 0,
             stack_pointer: Some(0x7000),
             copy: None,
+            latency: None,
         };
         assert_eq!(sampled(9, &body, CallGraph::FramePointers), SamplerRecord::Sample(expected.clone()));
         let without_chain = [0x1000, 7 << 32 | 6, 99, 2, 50, 40, 600, 300, 0, 0];
-        let alone = RawSample { chain: vec![0x1000], stack_pointer: None, ..expected };
+        let alone = RawSample { chain: vec![0x1000], stack_pointer: None, ..expected.clone() };
         assert_eq!(
             sampled(9, &without_chain, CallGraph::FramePointers),
             SamplerRecord::Sample(alone.clone())
+        );
+        let timed = [&body[..], &[57 << 48 | 3 << 32 | 9]].concat();
+        assert_eq!(
+            sampled(9, &timed, CallGraph::FramePointers),
+            SamplerRecord::Sample(RawSample { latency: Some(57), ..expected.clone() })
         );
         for len in 0..body.len() {
             assert_eq!(

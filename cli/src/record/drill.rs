@@ -246,17 +246,21 @@ impl Located {
     fn of(followed: Followed, findings: &[Finding], until: RecordUntil) -> Located {
         let most = deep_tree().map_or(1, |tree| (tree.counters / 2).clamp(1, MOST));
         let (mut events, mut remarks): (Vec<(String, EventSampling)>, _) = (Vec::new(), Vec::new());
-        // (what is there for certain comes first)
-        let (sure, perhaps): (Vec<&Finding>, Vec<&Finding>) = findings.iter().partition(|one| one.sure);
-        for finding in sure.into_iter().chain(perhaps) {
+        // (what only may be there has its time where nothing is there for certain)
+        let has_sure = findings.iter().any(|one| one.sure);
+        for finding in findings.iter().filter(|one| one.sure || !has_sure) {
             let node = finding.node.trim_start_matches("tma_");
             match EventSampling::locating(node, None) {
                 Err(why) => remarks.push(why),
                 Ok(event) => match events.iter().find(|(_, other)| other.event() == event.event()) {
                     Some((other, _)) => remarks.push(format!("What locates {other} locates {node}, too.")),
-                    None if events.len() == most => remarks.push(format!(
-                        "No counters were left for what locates {node}: `topdown record --locate {node}`."
-                    )),
+                    None if events.len() == most
+                        || !events.iter().all(|(_, other)| event.goes_with(other)) =>
+                    {
+                        remarks.push(format!(
+                            "What locates {node} was not sampled beside the others: `topdown record --locate {node}`."
+                        ));
+                    }
                     None => events.push((node.into(), event)),
                 },
             }

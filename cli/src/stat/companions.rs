@@ -6,11 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 use topdown::{CompanionMetric, CountPlace, SampledTurns, Sum, TD_NODE_NONE};
-use topdown_record::{LONGEST_LATENCY, TimedSamples};
+use topdown_record::{FEWEST_LATENCIES, LONGEST_LATENCY, TimedSamples};
 use topdown_report::model::CompanionFigure;
-
-/// Fewer samples tell no mean retire latency.
-const FEWEST_SAMPLES: u64 = 32;
 
 /// What the figures take of the turns.
 #[derive(Debug, Default)]
@@ -226,13 +223,13 @@ fn unsampled(
     let all = counted.values().flat_map(|group| &group.timed);
     let (samples, cycles) =
         all.fold((0, 0.0), |(samples, cycles), told| (samples + told.samples, cycles + told.latencies));
-    if samples >= FEWEST_SAMPLES && cycles == 0.0 {
+    if samples >= FEWEST_LATENCIES && cycles == 0.0 {
         return Some("samples have no retire latency with this kernel, or on this CPU".into());
     }
     if let Some(event) = companion.unsampled(&estimates.counts) {
         return Some(format!("{} was not sampled", event.to_lowercase()));
     }
-    let few = latencies.iter().find(|told| (1..FEWEST_SAMPLES).contains(&told.samples));
+    let few = latencies.iter().find(|told| (1..FEWEST_LATENCIES).contains(&told.samples));
     few.map(|told| format!("only {} samples of an event tell its retire latency", told.samples))
 }
 

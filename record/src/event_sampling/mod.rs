@@ -74,6 +74,7 @@ impl EventSampling {
             cpus: None,
             sampled: resolved::Config { config: 0, config1: 0 },
             precise_ip: 0,
+            is_timed: false,
             reload: None,
             is_counted_beside: true,
         };
@@ -92,9 +93,22 @@ impl EventSampling {
         &self.0.event
     }
 
+    /// Whether it can be sampled at the same time as another, if there are counters for both: an extra register has one value at a time.
+    #[must_use]
+    pub fn goes_with(&self, other: &EventSampling) -> bool {
+        let all =
+            |sampling: &EventSampling| sampling.0.pmus.iter().map(|pmu| pmu.sampled).collect::<Vec<_>>();
+        all(self).iter().all(|own| all(other).iter().all(|other| own.goes_with(other)))
+    }
+
     /// How many of these there are from one sample to the next.
     pub(crate) fn period(&self) -> u64 {
         self.0.periods.sampled
+    }
+
+    /// Samples are to tell retire latencies.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.0.pmus.iter().any(|pmu| pmu.is_timed)
     }
 
     /// How many events no sample stands for that could have one; infinitely many, where not all were counted.

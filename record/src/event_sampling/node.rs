@@ -39,6 +39,8 @@ pub(super) fn located(text: &str, period: Option<u64>, sysfs: &Sysfs) -> Result<
         cpus: sysfs.cpus_with(kind),
         sampled: Config { config: event.config, config1: event.config1 },
         precise_ip: if event.is_precise { PRECISE } else { 0 },
+        // (whose nodes follow from latencies, whose samples have them)
+        is_timed: event.is_precise && tree.timed().next().is_some(),
         reload: None,
         is_counted_beside: !event.has_one_counter,
     };

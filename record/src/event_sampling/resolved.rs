@@ -43,6 +43,18 @@ pub(super) struct Config {
     pub config1: u64,
 }
 
+/// Codes of off-core responses, for which there are two extra registers (Linux, arch/x86/events/intel/core.c).
+const OFFCORE: [u64; 4] = [0x2a, 0x2b, 0xb7, 0xbb];
+
+impl Config {
+    /// Whether both have their values of extra registers at the same time: one of each register, but for off-core responses.
+    pub fn goes_with(&self, other: &Config) -> bool {
+        let code = |event: &Config| event.config & 0xff;
+        let (is_extra, is_same) = (self.config1 != 0 && other.config1 != 0, code(self) == code(other));
+        !(is_extra && is_same) || self.config1 == other.config1 || OFFCORE.contains(&code(self))
+    }
+}
+
 /// What samples on one PMU.
 #[derive(Clone, Debug)]
 pub(crate) struct PmuSampling {
@@ -54,6 +66,8 @@ pub(crate) struct PmuSampling {
     pub(super) sampled: Config,
     /// `perf_event_attr.precise_ip`.
     pub(super) precise_ip: u64,
+    /// Samples tell the retire latency, where the kernel gives it.
+    pub(super) is_timed: bool,
     /// What makes it a condition; none: each overflow is a sample.
     pub(super) reload: Option<Reload>,
     /// There is a counter for a second one, which counts all.
@@ -184,7 +198,16 @@ fn on_pmu(
     let instructions = of(&instructions)?;
     let reload = Some(Reload { other, instructions, masks });
     let cpus = sysfs.cpus_with(kind);
-    Ok(PmuSampling { name, kind, cpus, sampled, precise_ip: 0, reload, is_counted_beside: true })
+    Ok(PmuSampling {
+        name,
+        kind,
+        cpus,
+        sampled,
+        precise_ip: 0,
+        is_timed: false,
+        reload,
+        is_counted_beside: true,
+    })
 }
 
 /// The shortest period of an event that has no more samples than half of what the kernel permits; 0: it is not known how often the

@@ -14,7 +14,7 @@ use super::written::Periods;
 use crate::event::{CLOCK, EventTimes, TaskEvent};
 use crate::records::{CallGraph, RawSample, SamplerRecord, sampled, without_callers};
 use crate::sampler::{SampledTarget, switches_attr};
-use perf_event_open_sys::bindings::perf_event_attr;
+use perf_event_open_sys::bindings::{PERF_SAMPLE_WEIGHT_STRUCT, perf_event_attr};
 use std::io;
 use topdown_seam::group_read;
 use topdown_seam::ring::RecordRing;
@@ -164,6 +164,7 @@ impl EventSampler {
         let mut first = attr(pmu, pmu.sampled, pmu.reload.map_or(0, |reload| reload.masks[0]));
         first.__bindgen_anon_1.sample_period = periods.sampled;
         CallGraph::FramePointers.set(&mut first);
+        first.sample_type |= if pmu.is_timed { u64::from(PERF_SAMPLE_WEIGHT_STRUCT) } else { 0 };
         first.read_format = group_read::GROUP;
         first.set_disabled(1);
         first.set_precise_ip(pmu.precise_ip);

@@ -98,20 +98,20 @@ pub(super) fn opened(rule: &mut SamplingRule) -> Result<(), String> {
     let periods = rule.periods;
     for pmu in &mut rule.pmus {
         let own = pmu.clone();
-        let mut precise_ip = 0;
         on_its_cpus("--locate", &own, || {
             let target = SampledTarget::Thread { pid: 0, tid: 0 };
             let open = |precise_ip| {
-                EventSampler::open(&PmuSampling { precise_ip, ..own.clone() }, 0, periods, target)
-                    .map(|_| precise_ip)
+                // (an instruction after it has another latency)
+                let is_timed = own.is_timed && precise_ip > 0;
+                let as_precise = PmuSampling { precise_ip, is_timed, ..own.clone() };
+                EventSampler::open(&as_precise, 0, periods, target).map(|_| as_precise)
             };
             // (less than is asked for is an error of its own; what is wrong else is wrong at 0, too)
             let levels = (0..=own.precise_ip).rev();
             let opened = levels.map(open).reduce(|best, next| best.or(next));
-            precise_ip = opened.expect("0 is a level").map_err(|error| refused(&own, &error))?;
+            *pmu = opened.expect("0 is a level").map_err(|error| refused(&own, &error))?;
             Ok(())
         })?;
-        pmu.precise_ip = precise_ip;
     }
     if let SamplesOf::Node { precise, .. } = &mut rule.of {
         *precise = rule.pmus.iter().all(|pmu| pmu.precise_ip >= ITSELF);

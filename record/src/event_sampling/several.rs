@@ -78,7 +78,6 @@ impl EventSamplings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proof::Calls;
 
     #[test]
     fn each_event_has_its_own_samples_and_what_became_of_them() {
@@ -86,16 +85,7 @@ mod tests {
         let mut all = EventSamplings::of(vec![two.clone(), one, two]);
         let held = |held| Tally { held, threads: 1, ..Tally::default() };
         (0..4).for_each(|kind| all.add(kind, held(1 << kind)));
-        let burst = |kind| Burst {
-            kind,
-            thread: 1,
-            at: 0,
-            long: false,
-            weight_ns: 0,
-            stacks: vec![kind as u32],
-            windows: Vec::new(),
-            calls: Calls::default(),
-        };
+        let burst = |kind| Burst { kind, stacks: vec![kind as u32], ..Burst::default() };
         let bursts = [3, 0, 2, 1, 3].map(burst);
         let apart = all.apart(&bursts).into_iter();
         let told: Vec<_> = apart

@@ -12,16 +12,8 @@ use crate::symbols::tests::{SOURCE, Scratch, lines_with, offsets_of};
 fn recording(file: &str, offsets: &[u64], caller: u64) -> Recording {
     let place = |address: u64| CodePlace { module: Some(0), address };
     let settings = Settings::default();
-    let burst = |k: u32| Burst {
-        kind: 0,
-        thread: 0,
-        at: 0,
-        long: false,
-        weight_ns: 1_000_000 * u64::from(k + 1),
-        stacks: vec![k],
-        windows: Vec::new(),
-        calls: Calls::default(),
-    };
+    let burst =
+        |k: u32| Burst { weight_ns: 1_000_000 * u64::from(k + 1), stacks: vec![k], ..Burst::default() };
     Recording {
         events: vec![SampledEvents::of_core("Sunny, Willow or Cypress Cove, bare counters").unwrap()],
         settings,
@@ -81,6 +73,35 @@ fn what_was_not_sampled_may_be_any_functions() {
 }
 
 #[test]
+fn functions_and_lines_have_the_retire_latencies_of_their_samples() {
+    let scratch = Scratch::new("latency");
+    let file = scratch.compiled("timed", &["-g"]);
+    let (outer, caller) = (offsets_of(&file, "outer")[0], offsets_of(&file, "caller")[0]);
+    let mut recording = recording(&file, &[outer, caller], 0);
+    recording.sampling = Some((EventSampling::made_up(&["cpu"]), Tally::default()));
+    let burst =
+        |stack: u32, latency| Burst { stacks: vec![stack], weight_ns: 1000, latency, ..Burst::default() };
+    let mut of = |latency: fn(usize) -> Option<u16>| {
+        recording.bursts = (0..200).map(|k| burst(u32::from(k % 4 == 0), latency(k))).collect();
+        let profile = Profile::new(&recording);
+        let own = |name: &str| profile.functions.iter().find(|one| one.name == name).unwrap().clone();
+        (own("outer"), own("caller"), profile)
+    };
+    // (each fourth is the caller's; of the other function they are 40 and 60)
+    let (outer, caller, profile) = of(|k| Some(if k % 4 == 0 { 7 } else { 40 + 20 * (k as u16 % 2) }));
+    let told = outer.own.latency.unwrap();
+    assert!((told.value - 53.3).abs() < 0.1 && told.low > 50.0 && told.high.unwrap() < 57.0, "{told:?}");
+    assert_eq!(outer.lines[0].latency, Some(told));
+    assert_eq!(caller.own.latency.map(|told| (told.value, told.low)), Some((7.0, 7.0)));
+    let all = profile.cores[0].all.latency.unwrap();
+    assert!((all.value - (0.75 * 53.3 + 0.25 * 7.0)).abs() < 0.1, "{all:?}");
+    // (ten of the caller's samples tell some)
+    let (outer, caller, _) = of(|k| (k % 4 != 0 || k < 40).then_some(5));
+    assert!(outer.own.latency.is_some() && caller.own.latency.is_none() && caller.lines[0].latency.is_none());
+    assert!(of(|_| None).2.cores[0].all.latency.is_none());
+}
+
+#[test]
 fn what_a_timer_tells_may_be_any_functions() {
     let mut recording = recording("/nowhere/a", &[0, 8], 16);
     recording.bursts = vec![recording.bursts[0].clone(); 1000];
@@ -136,8 +157,13 @@ fn branch_records_that_tell_no_caller_of_any_sample_are_empty() {
 #[test]
 fn a_time_is_within_its_interval() {
     for n in 1..3000_u32 {
-        let whole =
-            SampledWhole { time_ns: f64::from(n), bursts: f64::from(n), sampled: 1.0, by_timer: false };
+        let whole = SampledWhole {
+            time_ns: f64::from(n),
+            bursts: f64::from(n),
+            sampled: 1.0,
+            by_timer: false,
+            latency: LatencyTally::default(),
+        };
         for part in [0, 1, n / 2, n - 1, n] {
             let time = whole.time(part.into());
             assert!(time.low <= time.value && time.value <= time.high, "{part} of {n}: {time:?}");
@@ -154,14 +180,11 @@ fn returns_tell_of_a_function_without_inlined_ones_and_of_all_that_call() {
     let place = |address: u64| CodePlace { module: Some(0), address };
     recording.stacks.push(vec![place(caller)]);
     let burst = |stack: u32, returns: u64| Burst {
-        kind: 0,
-        thread: 0,
-        at: 0,
-        long: false,
         weight_ns: 1,
         stacks: vec![stack; 3],
         windows: vec![Some(vec![6000, 3000, 1000, 1000]); 2],
         calls: Calls { returns: vec![Some(returns); 2], stack: vec![0; 3] },
+        ..Burst::default()
     };
     let errors = |returns: u64, recording: &mut Recording| {
         recording.bursts = (0..40).map(|k| burst(k % 2, returns)).collect();

@@ -5,7 +5,6 @@ use super::{Recorder, has_ended};
 use crate::budget::{Limit, Pace};
 use crate::chances::ChanceRate;
 use crate::cpu_clock::{ClockSample, ClockTime, CpuClock};
-use crate::proof::Calls;
 use crate::recording::Burst;
 use crate::sampler::{SampledTarget, Sampler};
 use std::io;
@@ -107,8 +106,7 @@ impl Recorder {
                 cpus.threads.insert(ran.tid);
             }
             let (thread, at, stacks) = (ran.tid, ran.time, vec![self.stack(&ran)]);
-            let (windows, calls) = (Vec::new(), Calls::default());
-            self.bursts.push(Burst { kind, thread, at, long: false, weight_ns, stacks, windows, calls });
+            self.bursts.push(Burst { kind, thread, at, weight_ns, stacks, ..Burst::default() });
         }
     }
 

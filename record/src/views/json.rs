@@ -5,6 +5,7 @@ use super::{name, remarks};
 use crate::cpus::{CpuChange, CpuTotals};
 use crate::estimate::NoShares;
 use crate::held::EventShare;
+use crate::mean_latency::MeanLatency;
 use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledLine};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -84,6 +85,8 @@ struct LineRow<'a> {
     #[serde(flatten)]
     time: TimeRow,
     bursts: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retire_latency: Option<MeanLatency>,
 }
 
 /// Of all time; or of all events that samples stand for.
@@ -109,6 +112,8 @@ struct FiguresRow<'a> {
     time: TimeRow,
     bursts: usize,
     windows: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retire_latency: Option<MeanLatency>,
     /// By perf's names; none that cannot be told.
     shares: BTreeMap<&'a str, ShareInterval>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -134,13 +139,14 @@ fn figures<'a>(profile: &Profile, core: &ProfiledCore, figures: &FunctionFigures
             (BTreeMap::new(), 0, Some(format!("too few bursts have a window in the function: {bursts}")))
         }
     };
-    let FunctionFigures { time, time_ns, bursts, .. } = *figures;
-    FiguresRow { time: TimeRow::of(profile, time_ns, time), bursts, windows, shares, cannot_be_told: why }
+    let FunctionFigures { time, time_ns, bursts, latency: retire_latency, .. } = *figures;
+    let time = TimeRow::of(profile, time_ns, time);
+    FiguresRow { time, bursts, windows, retire_latency, shares, cannot_be_told: why }
 }
 
 fn line<'a>(profile: &Profile, line: &'a ProfiledLine) -> LineRow<'a> {
-    let ProfiledLine { ref file, line, time, time_ns, bursts } = *line;
-    LineRow { file, line, time: TimeRow::of(profile, time_ns, time), bursts }
+    let ProfiledLine { ref file, line, time, time_ns, bursts, latency: retire_latency } = *line;
+    LineRow { file, line, time: TimeRow::of(profile, time_ns, time), bursts, retire_latency }
 }
 
 pub(super) fn json(profile: &Profile, command: &str) -> String {

@@ -30,13 +30,14 @@ fn figures(ns: u64, shares: Option<[f64; 4]>) -> FunctionFigures {
         time: ShareInterval::around(value, 0.02),
         time_ns: ns,
         bursts: 50,
+        latency: None,
         shares: told.ok_or(NoShares::Few(3)),
     }
 }
 
 fn line(line: u32, ns: u64) -> ProfiledLine {
     let time = ShareInterval::around(ns as f64 / 4e9, 0.01);
-    ProfiledLine { file: "/src/a.c".into(), line, time, time_ns: ns, bursts: 20 }
+    ProfiledLine { file: "/src/a.c".into(), line, time, time_ns: ns, bursts: 20, latency: None }
 }
 
 fn function(name: &str, ns: u64, shares: Option<[f64; 4]>) -> ProfiledFunction {
@@ -570,6 +571,28 @@ fn what_locates_a_node_is_said_in_all_views() {
     assert!(written(View::Html).contains("functions that have most of the events"));
     let json: serde_json::Value = serde_json::from_str(&written(View::Json)).unwrap();
     assert_eq!((&json["locate"]["node"], &json["locate"]["precise"]), (&"l3_bound".into(), &true.into()));
+    assert!(!written(View::Lines).contains("latency") && json["cores"][0]["all"]["retire_latency"].is_null());
+}
+
+#[test]
+fn retire_latencies_have_a_column() {
+    let mut profile = located();
+    let mean = |value, high| Some(crate::MeanLatency { value, low: value - 1.25, high });
+    profile.cores[0].all.latency = mean(20.0, Some(21.0));
+    profile.functions[0].own.latency = mean(57.25, None);
+    profile.functions[0].lines[0].latency = mean(5.75, Some(6.25));
+    let text = String::from_utf8(View::Lines.write(&profile, &HEADING)).unwrap();
+    let line = |with: &str| text.lines().find(|line| line.contains(with)).unwrap_or_default();
+    assert!(line("(all)").contains("20.0 (18.8 to 21.0)"), "{text}");
+    assert!(line("57.2 (from 56.0)").ends_with(" (a.out)"), "{text}");
+    assert!(line("5.8 (4.5 to 6.2)").contains("a.c:"), "{text}");
+    let end = |with: &str| line(with).split_once(with).unwrap().0.chars().count() + with.len();
+    let column = end("latency, cycles");
+    assert!([end("57.2 (from 56.0)"), end("5.8 (4.5 to 6.2)")] == [column; 2], "{text}");
+    let json: serde_json::Value = serde_json::from_slice(&View::Json.write(&profile, &HEADING)).unwrap();
+    assert_eq!(json["functions"][0]["own"]["retire_latency"]["value"], 57.25);
+    assert!(json["functions"][0]["own"]["retire_latency"]["high"].is_null());
+    assert_eq!(json["functions"][0]["lines"][0]["retire_latency"]["high"], 6.25);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::{in_module, remarks, title};
+use crate::mean_latency::MeanLatency;
 use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledFunction, ProfiledLine};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -24,7 +25,12 @@ fn width_of_shares(core: &ProfiledCore) -> usize {
 }
 
 /// The hottest lines of a function.
-fn lines(profile: &Profile, core: &ProfiledCore, function: &ProfiledFunction) -> String {
+/// `besides`: what is between a line's part and its number.
+fn lines(
+    profile: &Profile,
+    function: &ProfiledFunction,
+    besides: impl Fn(&ProfiledLine) -> String,
+) -> String {
     let listed = function.lines.iter().filter(|line| line.time.value >= remarks::LEAST_TIME).take(MOST_LINES);
     let text = |line: &ProfiledLine| {
         let text = profile.sources.line(&function.path, &line.file, line.line).unwrap_or_default();
@@ -32,29 +38,44 @@ fn lines(profile: &Profile, core: &ProfiledCore, function: &ProfiledFunction) ->
     };
     let row = |line: &ProfiledLine| {
         let file = line.file.rsplit('/').next().unwrap_or_default();
-        format!(
-            "{}{:width$}     {file}:{}{}\n",
-            percent(&line.time),
-            "",
-            line.line,
-            text(line),
-            width = width_of_shares(core)
-        )
+        format!("{}{}     {file}:{}{}\n", percent(&line.time), besides(line), line.line, text(line))
     };
     listed.map(row).collect()
+}
+
+/// Columns of a retire latency.
+const LATENCY_COLUMNS: usize = 22;
+
+/// A retire latency in cycles, with its ends, as wide as its column; nothing, where the core's samples have none.
+fn latency(core: &ProfiledCore, latency: Option<&MeanLatency>) -> String {
+    let text = match latency {
+        _ if core.all.latency.is_none() => return String::new(),
+        None => "-".into(),
+        Some(MeanLatency { value, low, high: Some(high) }) => format!("{value:.1} ({low:.1} to {high:.1})"),
+        Some(MeanLatency { value, low, high: None }) => format!("{value:.1} (from {low:.1})"),
+    };
+    format!("   {text:>LATENCY_COLUMNS$}")
 }
 
 /// A core where samples are of an event: functions have parts of those, and no shares.
 fn of_samples(profile: &Profile, place: usize, core: &ProfiledCore, with_lines: bool) -> String {
     let row = |figures: &FunctionFigures, name: &str| {
-        format!("{}   {:>9}   {name}\n", percent(&figures.time), thousands(figures.bursts as u64))
+        let latency = latency(core, figures.latency.as_ref());
+        let samples = thousands(figures.bursts as u64);
+        format!("{}   {samples:>9}{latency}   {name}\n", percent(&figures.time))
     };
-    let names = |of: &str| format!("{:>11}   {:>9}   {of}\n", "part %", "samples");
+    let latencies = core
+        .all
+        .latency
+        .map_or(String::new(), |_| format!("   {:>LATENCY_COLUMNS$}", "retire latency, cycles"));
+    let names = |of: &str| format!("{:>11}   {:>9}{latencies}   {of}\n", "part %", "samples");
     let mut text = format!("\n{}\n{}{}", core.name, names("function"), row(&core.all, "(all)"));
     for function in remarks::listed(profile, place) {
         text += &row(&function.own, &in_module(&function.name, &function.module));
         if with_lines {
-            text += &lines(profile, core, function);
+            text += &lines(profile, function, |line| {
+                format!("{:12}{}", "", latency(core, line.latency.as_ref()))
+            });
         }
     }
     let processes = remarks::processes(profile, place);
@@ -105,7 +126,7 @@ fn of_core(profile: &Profile, place: usize, core: &ProfiledCore, with_lines: boo
     for function in remarks::listed(profile, place) {
         text += &row(profile, core, &function.own, &in_module(&function.name, &function.module));
         if with_lines {
-            text += &lines(profile, core, function);
+            text += &lines(profile, function, |_| " ".repeat(width_of_shares(core)));
         }
     }
     let processes = remarks::processes(profile, place);

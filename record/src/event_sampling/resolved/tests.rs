@@ -118,3 +118,13 @@ fn what_is_wrong_with_events_is_named() {
     assert!(said.contains("another period than --period"), "{said}");
     assert!(on(&dmr(), "ipc<0.5", Some(1 << 47)).unwrap_err().contains("too long"));
 }
+
+#[test]
+fn an_extra_register_has_one_value_at_a_time() {
+    let event = |config, config1| Config { config, config1 };
+    let (dsb_miss, ms_flows) = (event(0x1c6, 0x11), event(0x1c6, 0x8));
+    assert!(!dsb_miss.goes_with(&ms_flows) && dsb_miss.goes_with(&dsb_miss));
+    // (those without take none, and off-core responses have two)
+    assert!(dsb_miss.goes_with(&event(0x1c6, 0)) && dsb_miss.goes_with(&event(0x1cd, 3)));
+    assert!(event(0x12a, 1).goes_with(&event(0x12a, 2)));
+}
