@@ -35,7 +35,7 @@ static struct text_line *line_of(const char *name)
 static int told(const char *name, double share[3])
 {
     char key[128];
-    snprintf(key, sizeof key, "\"tma_%s\": { \"value\": ", name);
+    snprintf(key, sizeof key, "\"tma_%.79s\": { \"value\": ", name);
     const char *node = strstr(report, key);
     return node && sscanf(node + strlen(key), "%lf, \"low\": %lf, \"high\": %lf", &share[0], &share[1], &share[2]) == 3;
 }
@@ -268,7 +268,7 @@ static unsigned number_of(const char *command)
 }
 
 /* The rates that were drawn are those of this thread's work from now on. */
-static void set_rates(void)
+static inline void set_rates(void)
 {
     const struct vm_mix mix = {24, 8, 12, 6, 9, 10, 9};
     vm_mix_set(mix, 0, 0, 0);
@@ -284,7 +284,7 @@ static void set_rates(void)
 }
 
 /* Rates, the same for the program and for who judges it. */
-static void draw_rates(uint64_t seed, int set)
+static inline void draw_rates(uint64_t seed, int set)
 {
     for (struct text_line *line = lines; line < lines + all; line++) {
         if (!isupper((unsigned char)line->name[0]) && !isdigit((unsigned char)line->name[0]))
