@@ -32,6 +32,7 @@ pub(crate) mod source;
 mod decode;
 mod span;
 mod tree;
+mod turns;
 
 mod sampling;
 
@@ -112,3 +113,4 @@ pub use sum::{
     tallied_by,
 };
 pub use tree::{MovedSlots, Node, decode_tree, decode_tree_bare};
+pub use turns::{DrillDown, FIRST_STRETCH, Flag, STRETCH, Stretches, ToldNode, TurnLengths, flag};

@@ -22,6 +22,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("rotation", &["rotation"]),
     ("sum", &["sum"]),
     ("handle", &["handle"]),
+    ("turns", &["turns"]),
     ("probe", &["probe"]),
     ("capi", &["capi"]),
 ];
@@ -151,6 +152,7 @@ fn root_names(lib: &str) -> BTreeMap<String, String> {
         let Some((_, path)) = item.split_once("pub use ") else { continue };
         let module = path.split("::").next().unwrap_or_default();
         let exported = path[module.len()..].split(|c: char| !c.is_alphanumeric() && c != '_');
+        let exported = exported.filter(|name| !name.is_empty());
         names.extend(exported.map(|name| (name.to_string(), module.to_string())));
     }
     names

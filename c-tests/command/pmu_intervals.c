@@ -38,8 +38,9 @@ static void draw_program(uint64_t seed)
     const double length = PIECES[next_random(&seed) % 4];
     const int in_turn = next_random(&seed) % 2;
     for (int p = 0; p < phases; p++) {
-        /* (no two are alike) */
-        mixes[p] = (struct vm_mix){8 + 8 * (unsigned)p + next_random(&seed) % 8, next_random(&seed) % 6, next_random(&seed) % 12, 6, 9, 10, 9};
+        /* (no two are alike, and the emulated machine keeps rates of 64) */
+        const unsigned way = next_random(&seed) % 12;
+        mixes[p] = (struct vm_mix){8 + 8 * (unsigned)p + way % 3 * 2, way / 3 % 2 * 5, way / 6 * 10, 6, 9, 10, 9};
         for (size_t k = 0; k < all; k++)
             per65536[p][k] = next_random(&seed) % 3 ? (uint64_t)(60000 * random_part(&seed)) : 0;
     }

@@ -5,7 +5,7 @@ use super::drill;
 use super::group::GroupCount;
 use super::group::{GroupTarget, Reading, StatGroup};
 use super::ipc::IpcCounts;
-use super::stretches::Stretches;
+use super::stretches::CountedStretches;
 use topdown::{Error, Node, Sample, Sum};
 
 /// What was counted from one reading to the next.
@@ -14,7 +14,7 @@ pub struct StatFigures {
     /// Of groups that took turns: slots and times alone.
     pub sum: Sum,
     /// If they did: the stretches.
-    pub stretches: Option<Stretches>,
+    pub stretches: Option<CountedStretches>,
     /// None: not counted, or not all the time.
     pub ipc: Option<IpcCounts>,
 }

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::ipc::{Ipc, IpcCounts, IpcPmu};
-use super::stretches::Stretches;
+use super::stretches::CountedStretches;
 use crate::say;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -57,12 +57,12 @@ pub struct Reading {
     pub(super) sample: Sample,
     pub(super) ipc: Option<IpcCounts>,
     /// Of groups that take turns: all stretches until then. (The sample has slots and times alone)
-    pub(super) stretches: Option<Rc<Stretches>>,
+    pub(super) stretches: Option<Rc<CountedStretches>>,
 }
 
 impl Reading {
     /// Of groups that take turns.
-    pub fn in_turns(sample: Sample, stretches: Rc<Stretches>) -> Reading {
+    pub fn in_turns(sample: Sample, stretches: Rc<CountedStretches>) -> Reading {
         Reading { sample, ipc: None, stretches: Some(stretches) }
     }
 }

@@ -29,7 +29,6 @@ mod table;
 pub mod target;
 mod tasks;
 mod timed;
-mod turn_lengths;
 mod watch;
 mod whole;
 

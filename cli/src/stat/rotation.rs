@@ -6,21 +6,22 @@
 
 use super::clock::{TaskClock, TimeOf};
 use super::companions;
-use super::drill::{DrillDown, TurnPlan};
+use super::drill::{self, TurnPlan};
 use super::figures::{StatFigures, by_pmu};
 use super::group::GroupCount;
 use super::group::{GroupTarget, Reading, StatGroup};
 use super::groups::Groups;
-use super::stretches::Stretches;
+use super::stretches::CountedStretches;
 use super::target::StatTarget;
 use super::timed::{self, TimedTurn};
-use super::turn_lengths::{STRETCH, TurnLengths};
 use crate::say;
 use std::collections::BTreeSet;
 use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-use topdown::{Error, Node, Options, Rotation, Sample, TimedEvent, TurnPart};
+use topdown::{
+    DrillDown, Error, Node, Options, Rotation, STRETCH, Sample, Stretches, TimedEvent, TurnLengths, TurnPart,
+};
 use topdown_record::TimedStart;
 use topdown_report::model::Finding;
 use topdown_seam::identity;
@@ -51,7 +52,7 @@ pub struct GroupsInTurns {
     since: Instant,
     due: Instant,
     times: Vec<TimeOf>,
-    over: Stretches,
+    over: CountedStretches,
     /// The last of them that counted a slot.
     sample: Sample,
     /// What was counted last, and when that was.
@@ -97,7 +98,7 @@ impl GroupsInTurns {
         match refused {
             Some(why) if turns.is_empty() => Err(why),
             _ => Ok(GroupsInTurns {
-                over: over.telling(wanted),
+                over: CountedStretches::new(over, wanted),
                 // (the first to be opened counts from then on)
                 odds: drill.as_ref().map_or(Vec::new(), DrillDown::first_odds),
                 lengths: TurnLengths::new(turns.len()),
@@ -184,7 +185,8 @@ impl GroupsInTurns {
 
     /// What drilling down has found, once it has looked at all that is worth it.
     pub fn settled(&self) -> Option<Vec<Finding>> {
-        self.drill.as_ref()?.settled(&self.over)
+        let is_settled = self.drill.as_ref()?.is_settled();
+        is_settled.then(|| drill::found(&drill::of_tree(self.over.as_seen()), true))
     }
 
     /// The next group's turn.

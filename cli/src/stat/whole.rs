@@ -8,7 +8,7 @@ use super::figures::by_pmu;
 use super::group::GroupCount;
 use super::ipc::IpcCounts;
 use super::rows_per::RowsPer;
-use super::stretches::Stretches;
+use super::stretches::CountedStretches;
 use super::tasks::{TaskRow, Tasks};
 use std::time::Duration;
 use topdown::{Error, FEWEST_TURNS, Node, Path, Sum};
@@ -16,7 +16,7 @@ use topdown_report::model::{CompanionFigure, Machine, Run};
 use topdown_report::{Gaps, OutsideCount, ProcessSums};
 
 /// For the report, of groups that take turns.
-fn turns_note(stretches: &Stretches, is_found: bool) -> String {
+fn turns_note(stretches: &CountedStretches, is_found: bool) -> String {
     let note = "groups of its parts took turns: what is below level 1 is of a part of the time, which its bound allows for";
     let found = match (stretches.is_drilled() && !is_found, stretches.is_short()) {
         (false, _) => None,

@@ -1,8 +1,8 @@
 //! How long the turns of groups are.
 #![forbid(unsafe_code)]
 
+use crate::sum::FEWEST_TURNS;
 use std::time::Duration;
-use topdown::FEWEST_TURNS;
 
 /// A stretch is shorter than twice this; how long is left to chance, as what is counted may have a period.
 pub const STRETCH: Duration = Duration::from_millis(20);
@@ -11,6 +11,7 @@ pub const FIRST_STRETCH: Duration = Duration::from_millis(5);
 
 /// How long turns are: all as long at a time, whichever group comes, since how much time a turn stands for is reckoned by how likely it
 /// was. They grow, but one that stands for as much as the others of its group together tells little: none stands for more than an eighth of that.
+#[derive(Clone, Debug)]
 pub struct TurnLengths {
     /// Nanoseconds that the turns of each group stand for.
     stood_for: Vec<f64>,
@@ -18,6 +19,7 @@ pub struct TurnLengths {
 
 impl TurnLengths {
     /// Of so many groups.
+    #[must_use]
     pub fn new(turns: usize) -> TurnLengths {
         TurnLengths { stood_for: vec![0.0; turns] }
     }
@@ -33,6 +35,7 @@ impl TurnLengths {
     }
 
     /// How long the next turn is on average, which is drawn by these odds; `Rotation::length` makes it half as long again at the most.
+    #[must_use]
     pub fn next(&self, odds: &[f64]) -> Duration {
         let chances = self.stood_for.iter().enumerate().map(|(turn, ns)| (self.chance(turn, odds), ns));
         let others = chances.filter(|(chance, _)| *chance > 0.0).map(|(chance, ns)| chance * ns);
