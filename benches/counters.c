@@ -41,6 +41,25 @@ static __attribute__((noinline)) void sum_pair(void)
     td_sum_end(td, &sum);
 }
 
+static td_turns_t *turns;
+static __attribute__((noinline)) void turns_pair(void)
+{
+    td_turns_begin(turns);
+    td_turns_end(turns);
+}
+/* Some 0.1 ms. */
+static __attribute__((noinline)) void work(void)
+{
+    for (int k = 0; k < 50000; k++)
+        __asm__ volatile("");
+}
+static __attribute__((noinline)) void turns_and_work(void)
+{
+    td_turns_begin(turns);
+    work();
+    td_turns_end(turns);
+}
+
 static double now_ns(void)
 {
     struct timespec now;
@@ -98,6 +117,13 @@ int main(void)
     row("`td_reset`", a_reset);
     td_close(td);
     printf("| `td_open` and `td_close` | %.0f |\n", of_calls(open_and_close, 10, 1));
+    if (td_turns_open(&turns, &options, TD_TURNS_DRILL) == 0) {
+        row("`td_turns_begin` and `td_turns_end`, within a turn", turns_pair);
+        /* (as long as several turns, and all that begin in it) */
+        const double took = of_calls(turns_and_work, 1, 20000), alone = of_calls(work, ROUNDS, CALLS);
+        printf("| the same of regions of %.0f instructions, drilled for 20,000 of them, with all ends of turns | %.0f |\n", alone, took - alone);
+        td_turns_close(turns);
+    }
     options.flags = TD_FLAG_NO_RDPMC;
     if (!opens())
         return 77;

@@ -411,6 +411,43 @@ int td_sum_l2(const struct td_sum *sum, struct td_l2 *out);
 /** Nodes over all executions in a sum, as td_decode_tree, with bounds as sure as td_sum_l1's. Returns as td_sum_l1. */
 int td_sum_decode_tree(const struct td_sum *sum, struct td_node *nodes, uint32_t capacity, uint32_t *count);
 
+/* ---- Turns: nodes of deeper levels that one group does not hold, over many executions of a region ---- */
+
+/* A region of a thread, and groups that take turns in it. */
+typedef struct td_turns td_turns_t;
+
+/* Values of td_turns_open's `how`: */
+#define TD_TURNS_ALL 0    /**< Each group has as many turns as the others. */
+#define TD_TURNS_DRILL 1  /**< Those of the children of nodes that are above their thresholds, level by level. */
+
+/** Opens groups that take turns in a region of the calling thread, from one execution to another: nodes of levels 3 to 6 that
+ * one group does not hold. `options->nodes` names nodes; without any all are counted down to `options->level` (0: the
+ * last). `how` is TD_TURNS_ALL or TD_TURNS_DRILL. Groups are opened when their first turn comes: a group that cannot be
+ * opened then has none. A thread has one such region at a time. What other handles of the thread count by general
+ * counters takes them from it, and is in the intervals.
+ *
+ * Threads, signals and returns as td_open; -ENOTSUP also if this CPU has no published tree, or a node cannot be
+ * counted here; -EBUSY: the thread has a region open; -EINVAL: another target than the calling thread, TD_FLAG_INHERIT or
+ * TD_FLAG_SIMULATE. */
+int td_turns_open(struct td_turns **out, const struct td_options *options, uint32_t how);
+
+/** Begins an execution of the region: a reading of the group whose turn it is, as td_sum_begin. A second begin starts it
+ * anew. Not in a signal handler. Threads and returns as td_sum_begin. */
+int td_turns_begin(struct td_turns *turns);
+
+/** Ends it. If the turn has lasted long enough (1 ms at first, later 20 ms) the next begins: two ioctl(2), and at a
+ * group's first turn the calls that open it. Threads and returns as td_sum_end. */
+int td_turns_end(struct td_turns *turns);
+
+/** The nodes that were measured in all executions, as td_decode_tree: those of groups that had eight turns. The interval of
+ * each has what its turns leave to chance, and what passed before its group could come. Ends the turn.
+ *
+ * Threads and returns as td_sum_decode_tree; -EINVAL also if an execution has not ended. */
+int td_turns_decode_tree(struct td_turns *turns, struct td_node *nodes, uint32_t capacity, uint32_t *count);
+
+/** Closes all groups. NULL is nothing. By the thread that opened them. */
+void td_turns_close(struct td_turns *turns);
+
 /* ---- Raw decoding: for programs that execute RDPMC themselves ---- */
 
 /** Level 1 shares between two readings of SLOTS and PERF_METRICS that the caller took by RDPMC, `a` before `b`, of a

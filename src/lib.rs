@@ -91,11 +91,11 @@ pub fn metric(id: u32) -> Option<Metric> {
 }
 
 pub use model::{
-    Bottleneck, Bounded, CompanionMetric, Core, CountPlace, CountedCompanions, DeepGroup, DeepTree,
-    GivenMetric, GivenMetrics, LocatingEvent, MOST_NODES_IN_TURNS, MOST_TURNS, NoDeeper, PublishedNames,
-    RegionTurn, TimedEvent, companions, core_as_published, core_of_subtree, cores, counted_companions,
-    deep_tree, deep_tree_of, deepest_level, fingerprint, groups_of_level, is_bounded, metric_of_name,
-    not_measured, published_names, region_turns, subtree_of_name, subtrees_of_level,
+    Bottleneck, Bounded, CompanionMetric, Core, CountPlace, CountedCompanions, DEEPEST_PUBLISHED, DeepGroup,
+    DeepTree, GivenMetric, GivenMetrics, LocatingEvent, MOST_NODES_IN_TURNS, MOST_TURNS, NoDeeper,
+    PublishedNames, RegionTurn, TimedEvent, companions, core_as_published, core_of_subtree, cores,
+    counted_companions, deep_tree, deep_tree_of, deepest_level, fingerprint, groups_of_level, is_bounded,
+    metric_of_name, not_measured, published_names, region_turns, subtree_of_name, subtrees_of_level,
 };
 pub use options::{
     CoreKind, Corrections, OptionNames, Options, SourceKind, Target, TurnPart, WantedNodes, name_options,
@@ -113,4 +113,6 @@ pub use sum::{
     tallied_by,
 };
 pub use tree::{MovedSlots, Node, decode_tree, decode_tree_bare};
-pub use turns::{DrillDown, FIRST_STRETCH, Flag, STRETCH, Stretches, ToldNode, TurnLengths, flag};
+pub use turns::{
+    DrillDown, FIRST_STRETCH, Flag, RegionTurns, STRETCH, Stretches, ToldNode, TurnLengths, flag,
+};

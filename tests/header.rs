@@ -76,7 +76,7 @@ impl<'a> Item<'a> {
             Some(rest) => rest.split([' ', ';']).next()?,
             None => head.split_once('(')?.0.rsplit([' ', '*']).next()?,
         };
-        (name != "td").then(|| Item { name, comment: comment[..end].to_vec(), body })
+        (!["td", "td_turns"].contains(&name)).then(|| Item { name, comment: comment[..end].to_vec(), body })
     }
 }
 

@@ -17,6 +17,7 @@ mod options;
 mod simulate;
 mod sums;
 mod texts;
+mod turns;
 
 pub use border::td;
 pub use caller_struct::{CallerStruct, read_by_size};
@@ -28,3 +29,4 @@ pub use options::*;
 pub use simulate::*;
 pub use sums::*;
 pub use texts::*;
+pub use turns::*;

@@ -68,6 +68,9 @@ pub struct LocatingEvent {
     pub has_one_counter: bool,
 }
 
+/// No published tree is deeper.
+pub const DEEPEST_PUBLISHED: u32 = 6;
+
 /// A group of events, and what it tells.
 #[derive(Debug)]
 pub struct DeepGroup {
@@ -78,6 +81,13 @@ pub struct DeepGroup {
     /// The nodes that it tells besides level 1.
     pub nodes: Vec<u32>,
     row: u32,
+}
+
+impl DeepGroup {
+    /// The place of its row.
+    pub(crate) fn place(&self) -> u8 {
+        self.row as u8
+    }
 }
 
 /// What is known of a node besides its formula.
@@ -275,6 +285,17 @@ impl DeepTree {
         &self.groups
     }
 
+    /// Those that measure these nodes; or where none are named, all nodes down to a level, with what bottlenecks take, too, where that is the last.
+    #[must_use]
+    pub fn groups_of(&self, level: u32, named: &[u32]) -> Vec<&DeepGroup> {
+        let is_wanted = |node: &u32| match named {
+            [] => level >= DEEPEST_PUBLISHED || !self.is_part(*node),
+            named => named.contains(node),
+        };
+        let has = |group: &&DeepGroup| group.level <= level && group.nodes.iter().any(is_wanted);
+        self.groups.iter().filter(has).collect()
+    }
+
     /// Its nodes, parents before children.
     pub fn nodes(&self) -> impl Iterator<Item = u32> + '_ {
         self.nodes.iter().filter(|node| !node.is_part).map(|node| node.metric.id)
@@ -292,6 +313,12 @@ impl DeepTree {
             Some((_, why)) => Err(format!("{name} cannot be counted here: {why}")),
             None => Ok(id),
         }
+    }
+
+    /// Whether this is an estimate, which may be more than the node of which it is a part.
+    #[must_use]
+    pub fn is_estimated(&self, id: u32) -> bool {
+        self.node(id).is_some_and(|node| node.is_estimated)
     }
 
     /// Whether this is no node of the tree, but what bottlenecks take besides.

@@ -14,9 +14,10 @@ pub(crate) mod tree;
 use crate::options;
 use crate::sys::cpu::{self, Identity};
 pub use deep::{
-    Bottleneck, Bounded, CompanionMetric, CountPlace, CountedCompanions, DeepGroup, DeepTree, GivenMetric,
-    GivenMetrics, LocatingEvent, MOST_NODES_IN_TURNS, MOST_TURNS, PublishedNames, RegionTurn, TimedEvent,
-    companions, counted_companions, deep_tree, deep_tree_of, published_names, region_turns,
+    Bottleneck, Bounded, CompanionMetric, CountPlace, CountedCompanions, DEEPEST_PUBLISHED, DeepGroup,
+    DeepTree, GivenMetric, GivenMetrics, LocatingEvent, MOST_NODES_IN_TURNS, MOST_TURNS, PublishedNames,
+    RegionTurn, TimedEvent, companions, counted_companions, deep_tree, deep_tree_of, published_names,
+    region_turns,
 };
 pub(crate) use deep::{row_of_group, row_of_nodes};
 pub use fingerprint::fingerprint;

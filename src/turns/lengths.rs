@@ -15,13 +15,15 @@ pub const FIRST_STRETCH: Duration = Duration::from_millis(5);
 pub struct TurnLengths {
     /// Nanoseconds that the turns of each group stand for.
     stood_for: Vec<f64>,
+    /// They are so long at first.
+    first: Duration,
 }
 
 impl TurnLengths {
-    /// Of so many groups.
+    /// Of so many groups; turns are so long at first.
     #[must_use]
-    pub fn new(turns: usize) -> TurnLengths {
-        TurnLengths { stood_for: vec![0.0; turns] }
+    pub fn new(turns: usize, first: Duration) -> TurnLengths {
+        TurnLengths { stood_for: vec![0.0; turns], first }
     }
 
     /// How likely a turn of this group is by these odds; empty: as likely as the others.
@@ -40,7 +42,7 @@ impl TurnLengths {
         let chances = self.stood_for.iter().enumerate().map(|(turn, ns)| (self.chance(turn, odds), ns));
         let others = chances.filter(|(chance, _)| *chance > 0.0).map(|(chance, ns)| chance * ns);
         let most = others.fold(f64::INFINITY, f64::min) / FEWEST_TURNS as f64;
-        Duration::from_nanos((most / 1.5) as u64).clamp(FIRST_STRETCH, STRETCH)
+        Duration::from_nanos((most / 1.5) as u64).clamp(self.first, STRETCH)
     }
 }
 
@@ -50,7 +52,7 @@ mod tests {
 
     #[test]
     fn turns_grow_as_far_as_the_others_of_their_group_let_them() {
-        let mut lengths = TurnLengths::new(2);
+        let mut lengths = TurnLengths::new(2, FIRST_STRETCH);
         let mut grow = |turns: usize, odds: [f64; 2]| {
             (0..turns).for_each(|turn| lengths.add(turn % 2, lengths.next(&odds).as_nanos() as u64, &odds));
             lengths.next(&odds)
@@ -62,6 +64,6 @@ mod tests {
         // the same turn stands for fifty times as much where it is so unlikely
         assert!(grow(0, [0.99, 0.01]) < STRETCH);
         assert_eq!(grow(0, [1.0, 0.0]), STRETCH, "the other may not come");
-        assert_eq!(TurnLengths::new(3).next(&[]), FIRST_STRETCH);
+        assert_eq!(TurnLengths::new(3, FIRST_STRETCH).next(&[]), FIRST_STRETCH);
     }
 }

@@ -3,8 +3,10 @@
 
 mod drill;
 mod lengths;
+mod region;
 mod stretches;
 
 pub use drill::{DrillDown, Flag, flag};
 pub use lengths::{FIRST_STRETCH, STRETCH, TurnLengths};
+pub use region::RegionTurns;
 pub use stretches::{Stretches, ToldNode};

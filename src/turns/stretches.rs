@@ -43,6 +43,33 @@ pub struct ToldNode {
     pub id: u32,
     /// That of the root.
     pub root: u32,
+    /// It is an estimate, which may be more than its root.
+    pub is_estimated: bool,
+}
+
+/// A node, and the turns that tell it.
+#[derive(Clone, Debug)]
+struct ToldBy {
+    node: ToldNode,
+    turns: Vec<usize>,
+}
+
+impl ToldBy {
+    /// Of what each turn tells; by their ids.
+    fn all(told: &[Vec<ToldNode>]) -> Vec<ToldBy> {
+        let mut all: BTreeMap<u32, ToldBy> = BTreeMap::new();
+        for (turn, node) in
+            told.iter().enumerate().flat_map(|(turn, nodes)| nodes.iter().map(move |node| (turn, node)))
+        {
+            all.entry(node.id).or_insert_with(|| ToldBy { node: *node, turns: Vec::new() }).turns.push(turn);
+        }
+        all.into_values().collect()
+    }
+
+    /// How likely one of the turns was.
+    fn chance(&self, odds: &[f64]) -> f64 {
+        self.turns.iter().map(|turn| odds[*turn]).sum()
+    }
 }
 
 /// Stretches in which no turn could come that tells a node: any part of them may be the node's.
@@ -71,8 +98,8 @@ pub struct Stretches {
     pace: StretchPace,
     /// Nodes, parents before children; each as it was seen first.
     nodes: Vec<TalliedNode>,
-    /// What each turn tells, if some are likelier than others; else empty.
-    told: Rc<Vec<Vec<ToldNode>>>,
+    /// What turns tell, if some are likelier than others; else empty. By the node's id.
+    told: Rc<Vec<ToldBy>>,
     /// By the node's id.
     unseen: BTreeMap<u32, UnseenStretches>,
 }
@@ -85,7 +112,7 @@ impl Stretches {
 
     /// Of groups that tell these nodes, some of which may be likelier than others.
     pub fn of_odds(told: Vec<Vec<ToldNode>>) -> Stretches {
-        Stretches { told: Rc::new(told.clone()), ..Stretches::of_turns(told.len()) }
+        Stretches { told: Rc::new(ToldBy::all(&told)), ..Stretches::of_turns(told.len()) }
     }
 
     /// Whether some turns were likelier than others.
@@ -93,23 +120,28 @@ impl Stretches {
         !self.told.is_empty()
     }
 
+    /// Whether the node counts slots of its root, and has no more than that.
+    fn is_within_root(&self, node: &Node) -> bool {
+        node.unit == TD_UNIT_SLOTS && !self.told_by(node.id).is_some_and(|told| told.node.is_estimated)
+    }
+
     /// How likely a turn was that tells the node, of turns that were so likely.
     fn chance(&self, id: u32, odds: &[f64]) -> f64 {
-        let tells = |told: &Vec<ToldNode>| told.iter().any(|node| node.id == id);
-        self.told.iter().zip(odds).filter(|(told, _)| tells(told)).map(|(_, odds)| odds).sum()
+        self.told_by(id).map_or(0.0, |told| told.chance(odds))
+    }
+
+    fn told_by(&self, id: u32) -> Option<&ToldBy> {
+        let place = self.told.binary_search_by_key(&id, |told| told.node.id).ok()?;
+        Some(&self.told[place])
     }
 
     /// What of a stretch is unknown as no turn could come that tells it.
     fn miss(&mut self, slots: f64, value: &impl Fn(u32) -> Option<f64>, odds: &[f64]) {
-        let told = Rc::clone(&self.told);
-        let all: BTreeMap<u32, u32> = told.iter().flatten().map(|node| (node.id, node.root)).collect();
-        for (id, root) in all {
-            if self.chance(id, odds) == 0.0 {
-                let unseen = self.unseen.entry(id).or_default();
-                unseen.count += 1;
-                unseen.slots += slots;
-                unseen.of_root += value(root).unwrap_or(1.0) * slots;
-            }
+        for told in self.told.iter().filter(|told| told.chance(odds) == 0.0) {
+            let unseen = self.unseen.entry(told.node.id).or_default();
+            unseen.count += 1;
+            unseen.slots += slots;
+            unseen.of_root += value(told.node.root).unwrap_or(1.0) * slots;
         }
     }
 
@@ -272,8 +304,7 @@ impl Stretches {
                     return Some((ratio, (ratio - far) * part, (ratio + far) * part + 1.0 - part));
                 }
                 let bound = seen / slots * far + ratio * parent_far;
-                // (a node that counts slots has no more than its root)
-                let most = if node.unit == TD_UNIT_SLOTS { unseen.of_root } else { unseen.slots } / slots;
+                let most = if self.is_within_root(node) { unseen.of_root } else { unseen.slots } / slots;
                 let seen = ratio * seen / slots;
                 Some((ratio * parent, seen - bound, seen + bound + most))
             });
@@ -308,7 +339,7 @@ impl UnseenStretches {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lengths::TurnLengths;
+    use super::super::lengths::{FIRST_STRETCH, TurnLengths};
     use super::*;
     use crate::sys::random::Random;
 
@@ -337,6 +368,26 @@ mod tests {
             over.add(turn, &nodes[..1 + turn], 1000, (1, 1), &[]);
         }
         over
+    }
+
+    fn told_of(id: u32) -> ToldNode {
+        ToldNode { id, root: 1, is_estimated: false }
+    }
+
+    /// What was not seen of it is no less than the rest.
+    #[test]
+    fn an_estimate_may_be_more_than_its_root_where_it_was_not_seen() {
+        let high = |is_estimated| {
+            let second = ToldNode { is_estimated, ..told_of(2) };
+            let mut over = Stretches::of_odds(vec![vec![told_of(1)], vec![told_of(1), second]]);
+            for k in 0..200 {
+                let (turn, odds) = if k < 20 { (0, [1.0, 0.0]) } else { (k % 2, [0.5, 0.5]) };
+                let nodes = [node(1, TD_NODE_NONE, 1, 0.4), node(2, 1, 2, 0.9)];
+                over.add(turn, &nodes[..=turn], 1000, (1, 1), &odds);
+            }
+            over.nodes(0.0)[1].high
+        };
+        assert!(high(true) >= 0.9 && high(false) < 0.86, "{} {}", high(true), high(false));
     }
 
     #[test]
@@ -406,9 +457,8 @@ mod tests {
         let mut part = || random.below(1000) as f64 / 1000.0;
         for program in 0..400 {
             let phases: Vec<(f64, f64)> = (0..3).map(|_| (part() * 0.8, part())).collect();
-            let root = ToldNode { id: 1, root: 1 };
-            let mut over =
-                Stretches::of_odds(vec![vec![root], vec![root, ToldNode { id: 2, root: 1 }], vec![root]]);
+            let root = told_of(1);
+            let mut over = Stretches::of_odds(vec![vec![root], vec![root, told_of(2)], vec![root]]);
             let (mut truth, mut all) = (0.0, 0.0);
             for k in 0..300 {
                 let (share, ratio) = phases[k / 100];
@@ -457,9 +507,9 @@ mod tests {
         for _ in 0..programs {
             let mut part = || random.below(1 << 20) as f64 / f64::from(1 << 20);
             let (at_first, at_last) = (part(), part());
-            let root = ToldNode { id: 1, root: 1 };
-            let mut over = Stretches::of_odds(vec![vec![root], vec![root, ToldNode { id: 2, root: 1 }]]);
-            let (mut lengths, mut now) = (TurnLengths::new(2), 0);
+            let root = told_of(1);
+            let mut over = Stretches::of_odds(vec![vec![root], vec![root, told_of(2)]]);
+            let (mut lengths, mut now) = (TurnLengths::new(2, FIRST_STRETCH), 0);
             while now < WHOLE {
                 let second = if over.turns()[1] < 2 * FEWEST_TURNS { 0.6 } else { 0.05 };
                 let odds = [1.0 - second, second];

@@ -20,8 +20,7 @@ use topdown_report::{Format, NodeKind, ShareInterval};
 const P_CORES: &str = "cpu_core";
 /// The name of `--metrics` that asks for all retire latencies.
 const LATENCY: &str = "latency";
-/// No published tree is deeper.
-pub const DEEPEST: u32 = 6;
+pub use topdown::DEEPEST_PUBLISHED as DEEPEST;
 
 /// Groups that take turns beside the one of whole levels; none: that counts all.
 #[derive(Clone, Debug, Default)]
@@ -163,14 +162,7 @@ fn deep_parts(
     if ids.is_empty() && !nodes.is_empty() {
         return Ok(Vec::new()); // (all follow from retire latencies)
     }
-    // (the bottleneck view takes nodes down to the last level)
-    let has_view = ids.is_empty() && level == DEEPEST;
-    let is_wanted = |node: &u32| match ids.is_empty() {
-        true => has_view || !tree.is_part(*node),
-        false => ids.contains(node),
-    };
-    let groups =
-        tree.groups().iter().filter(|group| group.level <= level && group.nodes.iter().any(is_wanted));
+    let groups = tree.groups_of(level, &ids).into_iter();
     let parts = groups.map(|group| TurnPart { subtree: TD_NODE_NONE, group: group.number });
     let parts: Vec<TurnPart> = parts.collect();
     if parts.is_empty() {

@@ -20,7 +20,8 @@ use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use topdown::{
-    DrillDown, Error, Node, Options, Rotation, STRETCH, Sample, Stretches, TimedEvent, TurnLengths, TurnPart,
+    DrillDown, Error, FIRST_STRETCH, Node, Options, Rotation, STRETCH, Sample, Stretches, TimedEvent,
+    TurnLengths, TurnPart,
 };
 use topdown_record::TimedStart;
 use topdown_report::model::Finding;
@@ -101,7 +102,7 @@ impl GroupsInTurns {
                 over: CountedStretches::new(over, wanted),
                 // (the first to be opened counts from then on)
                 odds: drill.as_ref().map_or(Vec::new(), DrillDown::first_odds),
-                lengths: TurnLengths::new(turns.len()),
+                lengths: TurnLengths::new(turns.len(), FIRST_STRETCH),
                 timed: turns.iter().map(|_| TimedTurn::default()).collect(),
                 parts: opened,
                 turns,

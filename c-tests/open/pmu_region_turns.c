@@ -1,0 +1,151 @@
+/* Groups that take turns in a region, from one execution to another (td_turns_open): nodes that one group does not hold are each what its
+ * published formula says of the rates at which the program's events truly happen, within their intervals after 200 executions; of a region
+ * that is drilled down what is above its threshold is measured with what is below it. What is wrong is refused. Arguments: the seed.
+ * needs: counters, not-hybrid */
+#include "command/lib/formulas.h"
+
+/* Some millisecond each. */
+enum { INSTRUCTIONS = 1000000, EXECUTIONS = 200, MOST_NODES = 128, WANTED = 5 };
+
+static struct td_node nodes[MOST_NODES];
+static uint32_t count;
+
+static const struct td_node *node_of(uint32_t id)
+{
+    for (uint32_t k = 0; k < count; k++)
+        if (nodes[k].id == id && nodes[k].measured)
+            return &nodes[k];
+    return NULL;
+}
+
+static int opened(td_turns_t **turns, const uint32_t *wanted, uint32_t number, uint32_t level, uint32_t how)
+{
+    struct td_options options = {.size = sizeof options, .node_count = number, .level = level};
+    memcpy(options.nodes, wanted, number * sizeof *wanted);
+    return td_turns_open(turns, &options, how);
+}
+
+/* Whether one group has room for all. */
+static int go_together(const uint32_t *wanted, uint32_t number)
+{
+    struct td_options options = {.size = sizeof options, .node_count = number};
+    td_t *td = NULL;
+    memcpy(options.nodes, wanted, number * sizeof *wanted);
+    const int code = td_open(&td, &options);
+    if (code == 0)
+        td_close(td);
+    return code == 0;
+}
+
+/* Draws nodes each of which is counted, and which do not go together by twos. */
+static void draw(uint64_t *random, uint32_t *wanted)
+{
+    for (uint32_t number = 0, tries = 0; number < WANTED; tries++) {
+        const struct text_line *line = &lines[next_random(random) % all];
+        CHECK(tries < 2000);
+        if (line->unit[0] == 0 || line->is_metric || (wanted[number] = td_node_id(line->name)) == TD_NODE_NONE || !go_together(wanted + number, 1))
+            continue;
+        int goes = 0;
+        for (uint32_t k = 0; k < number; k++) {
+            const uint32_t two[] = {wanted[k], wanted[number]};
+            goes |= wanted[k] == wanted[number] || go_together(two, 2);
+        }
+        number += !goes;
+    }
+}
+
+static void execute(td_turns_t *turns, int executions)
+{
+    for (int k = 0; k < executions; k++) {
+        td_must(td_turns_begin(turns));
+        work(INSTRUCTIONS);
+        td_must(td_turns_end(turns));
+    }
+    td_must(td_turns_decode_tree(turns, nodes, MOST_NODES, &count));
+    CHECK(count <= MOST_NODES);
+}
+
+/* Compares all nodes that the core's own levels do not have; how many. (An execution has instructions besides the work.) */
+static int nodes_are_true(void)
+{
+    const double slack = 0.01;
+    size_t size = 0;
+    int compared = 0;
+    report[0] = 0;
+    for (uint32_t k = 0; k < count; k++)
+        size += (size_t)snprintf(report + size, sizeof report - size, "\"%s\": { \"value\": %.9f, \"low\": %.9f, \"high\": %.9f }\n",
+                                 td_node_name(nodes[k].id), nodes[k].value, nodes[k].low, nodes[k].high);
+    for (uint32_t k = 0; k < count; k++) {
+        const struct text_line *line = line_of(td_node_name(nodes[k].id) + strlen("tma_"));
+        if (!nodes[k].measured || line == NULL || line->formula == NULL)
+            continue;
+        double truth = formula(line->formula);
+        if (!isfinite(truth))
+            continue; /* (what the rates do not tell) */
+        truth = truth < 0 ? 0 : truth > 1 ? 1 : truth;
+        compared++;
+        fprintf(stderr, "%s: %f, %f to %f, truth %f\n", line->name, nodes[k].value, nodes[k].low, nodes[k].high, truth);
+        CHECK(nodes[k].low <= truth * (1 + slack) && nodes[k].high >= truth * (1 - slack));
+    }
+    return compared;
+}
+
+int main(int argc, char **argv)
+{
+    uint32_t wanted[WANTED];
+    td_turns_t *turns = NULL, *other = NULL;
+    find_text();
+    if (line_of("l1_bound") == NULL)
+        SKIP("this CPU has companion figures alone");
+    uint64_t seed = seed_of(argc, argv);
+    fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
+    find_rates();
+    draw_rates(seed, 1);
+    draw(&seed, wanted);
+    td_must(opened(&turns, wanted, WANTED, 0, TD_TURNS_ALL));
+    CHECK_EQ(opened(&other, wanted, 1, 0, TD_TURNS_ALL), -EBUSY);
+    CHECK(last_error_with("td_turns_close"));
+    /* nothing is told of nothing */
+    td_must(td_turns_decode_tree(turns, NULL, 0, &count));
+    CHECK_EQ(count, 0);
+    td_must(td_turns_begin(turns));
+    CHECK_EQ(td_turns_decode_tree(turns, nodes, MOST_NODES, &count), -EINVAL);
+    CHECK(last_error_with("has not ended"));
+    td_must(td_turns_end(turns));
+    execute(turns, EXECUTIONS);
+    for (int k = 0; k < WANTED; k++) {
+        const struct td_node *const node = node_of(wanted[k]);
+        if (node == NULL)
+            FAIL("%s was not measured", td_node_name(wanted[k]));
+        /* (each turn had the same; cores of other widths have wide bounds of level 1) */
+        if (width == 6 && (node->unit == TD_UNIT_SLOTS || node->unit == TD_UNIT_CLOCKS))
+            CHECK(node->high - node->low < 0.1);
+    }
+    CHECK(nodes_are_true() >= WANTED);
+    td_turns_close(turns);
+    /* level 1 is of all executions */
+    td_must(opened(&turns, NULL, 0, 0, TD_TURNS_DRILL));
+    execute(turns, 4 * EXECUTIONS);
+    for (uint32_t k = 0; k < count; k++)
+        if (nodes[k].level < 3)
+            fprintf(stderr, "%s: %f, %f to %f\n", td_node_name(nodes[k].id), nodes[k].value, nodes[k].low, nodes[k].high);
+    CHECK(node_of(TD_NODE_BACKEND_BOUND) != NULL);
+    uint32_t deep = 0;
+    for (uint32_t k = 0; k < count; k++)
+        deep += nodes[k].level > 2;
+    fprintf(stderr, "drilled down: %u nodes of deeper levels\n", deep);
+    CHECK(deep > 3);
+    CHECK(nodes_are_true() > 3);
+    td_turns_close(turns);
+    td_turns_close(NULL);
+    CHECK_EQ(td_turns_open(&turns, NULL, 2), -EINVAL);
+    CHECK(last_error_with("TD_TURNS"));
+    CHECK_EQ(td_turns_open(NULL, NULL, TD_TURNS_ALL), -EINVAL);
+    CHECK_EQ(td_turns_begin(NULL), -EINVAL);
+    CHECK_EQ(td_turns_end(NULL), -EINVAL);
+    CHECK_EQ(opened(&turns, NULL, 0, 7, TD_TURNS_ALL), -EINVAL);
+    const uint32_t of_others = TD_NODE_FRONTEND_MEM_BOUND;
+    CHECK_EQ(opened(&turns, &of_others, 1, 0, TD_TURNS_ALL), -ENOTSUP);
+    CHECK(last_error_with("is no node of this CPU's tree"));
+    return 0;
+}

@@ -1,0 +1,325 @@
+//! A region of a thread whose groups take turns: each execution is of one group, and a turn ends where an execution does. Which group is next
+//! is any of them, or what drilling down is worth. Groups are opened when their first turn comes.
+#![forbid(unsafe_code)]
+
+use super::drill::DrillDown;
+use super::lengths::TurnLengths;
+use super::stretches::Stretches;
+use crate::error::{Error, Result};
+use crate::handle::TopDown;
+use crate::model::metrics::TD_NODE_NONE;
+use crate::model::{DEEPEST_PUBLISHED, DeepTree, deep_tree, metric, subtrees_of_level};
+use crate::options::{Options, Target, TurnPart, WantedNodes};
+use crate::rotation::Rotation;
+use crate::sample::Increments;
+use crate::sum::{FEWEST_TURNS, Sum};
+use crate::sys::identity;
+use crate::tree::{self, Node};
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+/// A turn is no shorter at first, on average.
+const FIRST: Duration = Duration::from_millis(1);
+/// The end of a turn takes no more than one in so much of the turns, once their groups have been measured.
+const WORTH: u32 = 50;
+
+thread_local! {
+    /// A region of this thread is open: another one's groups would share the counters with its.
+    static IS_OPEN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The thread's only region, as long as it is open.
+struct OnlyOne;
+
+impl OnlyOne {
+    fn new() -> Result<OnlyOne> {
+        if IS_OPEN.replace(true) {
+            return Err(Error::errno(
+                libc::EBUSY,
+                "another region of this thread has groups that take turns",
+            )
+            .why("both would have half of the counters")
+            .remedy("close it first (td_turns_close)"));
+        }
+        Ok(OnlyOne)
+    }
+}
+
+impl Drop for OnlyOne {
+    fn drop(&mut self) {
+        IS_OPEN.set(false);
+    }
+}
+
+/// A group, opened or not.
+struct GroupInTurns {
+    /// None: whole levels.
+    part: Option<TurnPart>,
+    td: Option<TopDown>,
+    is_refused: bool,
+    /// What it has counted in executions, and what it had at the end of its last turn.
+    sum: Sum,
+    then: Sum,
+}
+
+/// Which group is next.
+enum Choice {
+    /// Each as often as the others.
+    Round,
+    /// What is worth it.
+    Drill(Box<DrillDown>),
+}
+
+/// A region of the calling thread.
+pub struct RegionTurns {
+    options: Options,
+    groups: Vec<GroupInTurns>,
+    now: usize,
+    /// An execution has begun.
+    is_begun: bool,
+    choice: Choice,
+    /// How likely each was to be the turn that is now; empty: each as the others.
+    odds: Vec<f64>,
+    rotation: Rotation,
+    lengths: TurnLengths,
+    /// When this turn began, by its group's clock, and how long it lasts.
+    begun_ns: u64,
+    length_ns: u64,
+    /// What the ends of turns take: the mean of the last ones.
+    end: Duration,
+    over: Stretches,
+    tree: &'static DeepTree,
+    _only: OnlyOne,
+}
+
+fn unsupported(what: impl Into<Cow<'static, str>>) -> Error {
+    Error::errno(libc::ENOTSUP, what)
+}
+
+/// Nodes that a group measures.
+fn measured(nodes: impl IntoIterator<Item = Node>) -> Vec<Node> {
+    nodes.into_iter().filter(|node| node.measured != 0).collect()
+}
+
+impl GroupInTurns {
+    fn new(part: Option<TurnPart>) -> GroupInTurns {
+        GroupInTurns { part, td: None, is_refused: false, sum: Sum::default(), then: Sum::default() }
+    }
+
+    /// Opens it, if it is not open, and counts by it.
+    fn begin(&mut self, options: &Options) -> Result<()> {
+        if let Some(td) = &self.td {
+            return td.switch(true);
+        }
+        let whole = Options { level: 0, nodes: WantedNodes::default(), in_turns: true, ..*options };
+        self.td = Some(TopDown::open(&self.part.map_or(whole, |part| part.options(&whole)))?);
+        Ok(())
+    }
+
+    fn stop(&self) -> Result<()> {
+        self.td.as_ref().map_or(Ok(()), |td| td.switch(false))
+    }
+
+    fn td(&self) -> Result<&TopDown> {
+        self.td.as_ref().ok_or_else(|| Error::invalid("the group is not open"))
+    }
+}
+
+impl RegionTurns {
+    /// Of the calling thread. `options` name nodes, or a level down to which all are counted (0: the last); `drills`: of these those that are worth
+    /// it.
+    ///
+    /// # Errors
+    /// Those of `td_open`; -ENOTSUP: this CPU has no tree of deeper levels, or none of the nodes is counted; -EBUSY: the thread has another
+    /// region.
+    pub fn open(options: &Options, drills: bool) -> Result<RegionTurns> {
+        if options.target != Target::This || options.simulate || options.inherit {
+            return Err(Error::invalid("groups take turns in the calling thread alone, by real counters"));
+        }
+        let no_tree = "no tree of deeper levels is published for this CPU, or its core is not counted";
+        let tree = deep_tree().ok_or_else(|| unsupported(no_tree))?;
+        let level = if options.level == 0 { DEEPEST_PUBLISHED } else { options.level };
+        if level > DEEPEST_PUBLISHED {
+            return Err(Error::invalid(format!("level {level} is none: 0, or 1 to {DEEPEST_PUBLISHED}")));
+        }
+        let named: Vec<u32> = options.nodes.ids().collect();
+        for id in &named {
+            let name = metric(*id).map_or_else(|| format!("node {id}"), |metric| metric.field().into());
+            tree.node_of_name(&name).map_err(unsupported)?;
+        }
+        let deep = tree.groups_of(level, &named);
+        if deep.is_empty() {
+            return Err(unsupported("none of these nodes fits into the counters here beside level 1"));
+        }
+        let of_level_2 = subtrees_of_level(2).into_iter().map(|subtree| TurnPart { subtree, group: 0 });
+        let of_deep = deep.iter().map(|group| TurnPart { subtree: TD_NODE_NONE, group: group.number });
+        let parts: Vec<TurnPart> = of_level_2.chain(of_deep).collect();
+        if parts.len() >= Rotation::most_groups() {
+            return Err(unsupported(format!("these nodes take {} groups: name fewer", parts.len())));
+        }
+        let mut groups: Vec<GroupInTurns> = parts
+            .iter()
+            .map(|part| GroupInTurns::new(Some(*part)))
+            .chain([GroupInTurns::new(None)])
+            .collect();
+        let whole = groups.len() - 1;
+        let only = OnlyOne::new()?;
+        // (what parts of level 2 tell only their handles say)
+        let mut told = Vec::new();
+        for group in &mut groups {
+            let row = deep.iter().find(|one| group.part.is_some_and(|part| part.group == one.number));
+            told.push(match row {
+                Some(group) => measured(tree::list(group.place(), group.level)?),
+                None => {
+                    group.begin(options)?;
+                    let nodes = measured(group.td()?.nodes()?);
+                    group.stop()?;
+                    nodes
+                }
+            });
+        }
+        let seed = identity::unique();
+        let drill = if drills { DrillDown::new(&parts, told, seed) } else { None };
+        let (mut turns, over) = match drill {
+            Some(drill) => {
+                let over = drill.none_yet();
+                (Choice::Drill(Box::new(drill)), over)
+            }
+            None => (Choice::Round, Stretches::of_turns(groups.len())),
+        };
+        groups[whole].begin(options)?;
+        let odds = match &mut turns {
+            Choice::Round => Vec::new(),
+            Choice::Drill(_) => (0..groups.len()).map(|turn| f64::from(u8::from(turn == whole))).collect(),
+        };
+        let mut region = RegionTurns {
+            options: *options,
+            rotation: Rotation::new(groups.len(), seed),
+            lengths: TurnLengths::new(groups.len(), FIRST),
+            now: whole,
+            is_begun: false,
+            choice: turns,
+            odds,
+            begun_ns: 0,
+            length_ns: 0,
+            end: Duration::ZERO,
+            over,
+            tree,
+            groups,
+            _only: only,
+        };
+        region.begin_turn()?;
+        Ok(region)
+    }
+
+    /// An execution begins.
+    ///
+    /// # Errors
+    /// Those of `td_sum_begin`.
+    #[inline]
+    pub fn begin(&mut self) -> Result<()> {
+        let group = &mut self.groups[self.now];
+        let Some(td) = &group.td else { return Err(Error::invalid("the group is not open")) };
+        td.begin(&mut group.sum, Increments::NONE)?;
+        self.is_begun = true;
+        Ok(())
+    }
+
+    /// It ends; so does the turn, if it has lasted long enough.
+    ///
+    /// # Errors
+    /// Those of `td_sum_end`.
+    #[inline]
+    pub fn end(&mut self) -> Result<()> {
+        let group = &mut self.groups[self.now];
+        let Some(td) = &group.td else { return Err(Error::invalid("the group is not open")) };
+        let ended = td.end(&mut group.sum, Increments::NONE)?;
+        self.is_begun = false;
+        if ended.ns.wrapping_sub(self.begun_ns) < self.length_ns {
+            return Ok(());
+        }
+        self.next()
+    }
+
+    /// The nodes over all executions that have ended, those that were measured.
+    ///
+    /// # Errors
+    /// Those of `td_sum_decode_tree`; -EINVAL: an execution has not ended.
+    pub fn nodes(&mut self) -> Result<Vec<Node>> {
+        if self.is_begun {
+            return Err(Error::invalid("an execution of the region has not ended"));
+        }
+        if self.groups[self.now].sum.slots > self.groups[self.now].then.slots {
+            self.next()?;
+        }
+        let mut nodes = self.over.nodes(0.0);
+        nodes.retain(|node| !self.tree.is_part(node.id));
+        Ok(nodes)
+    }
+
+    /// The turn is over, and the next begins. (Where its group cannot be opened another's does.)
+    #[cold]
+    #[inline(never)]
+    fn next(&mut self) -> Result<()> {
+        let begun = Instant::now();
+        let group = &mut self.groups[self.now];
+        let in_turn = group.sum.since(&group.then);
+        let nodes = in_turn.decode_tree()?;
+        group.then = group.sum;
+        let times = (in_turn.time_enabled_ns, in_turn.time_running_ns);
+        self.over.add(self.now, &nodes, in_turn.slots, times, &self.odds);
+        self.lengths.add(self.now, in_turn.time_enabled_ns, &self.odds);
+        loop {
+            let next = self.choose();
+            if next == self.now {
+                break;
+            }
+            self.groups[self.now].stop()?;
+            match self.groups[next].begin(&self.options) {
+                Ok(()) => {
+                    self.now = next;
+                    break;
+                }
+                Err(_) => {
+                    self.groups[next].is_refused = true;
+                    if let Choice::Drill(drill) = &mut self.choice {
+                        drill.exclude(next);
+                    }
+                    self.groups[self.now].begin(&self.options)?;
+                }
+            }
+        }
+        self.begin_turn()?;
+        // (to open a group takes longer, once)
+        self.end = (self.end * 7 + begun.elapsed().min(FIRST)) / 8;
+        Ok(())
+    }
+
+    /// The next turn, of those that can come.
+    fn choose(&mut self) -> usize {
+        match &mut self.choice {
+            Choice::Drill(drill) => {
+                let (next, odds) = drill.choose(&self.over);
+                self.odds = odds;
+                next
+            }
+            Choice::Round => loop {
+                let next = self.rotation.choose();
+                if !self.groups[next].is_refused {
+                    return next;
+                }
+            },
+        }
+    }
+
+    /// The turn that is now begins.
+    fn begin_turn(&mut self) -> Result<()> {
+        self.begun_ns = self.groups[self.now].td()?.read()?.time_enabled_ns;
+        let is_known = self.over.turns()[self.now] >= FEWEST_TURNS;
+        let least = if is_known { self.end * WORTH } else { FIRST };
+        let mean = self.lengths.next(&self.odds).max(least);
+        self.length_ns = self.rotation.length(mean.as_nanos() as u64);
+        Ok(())
+    }
+}
