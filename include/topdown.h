@@ -435,7 +435,7 @@ int td_turns_open(struct td_turns **out, const struct td_options *options, uint3
  * anew. Not in a signal handler. Threads and returns as td_sum_begin. */
 int td_turns_begin(struct td_turns *turns);
 
-/** Ends it. If the turn has lasted long enough (1 ms at first, later 20 ms) the next begins: two ioctl(2), and at a
+/** Ends it. If the turn has lasted long enough (2 ms at first, later 20 ms) the next begins: two ioctl(2), and at a
  * group's first turn the calls that open it. Threads and returns as td_sum_end. */
 int td_turns_end(struct td_turns *turns);
 

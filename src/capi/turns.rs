@@ -104,7 +104,7 @@ pub unsafe extern "C-unwind" fn td_turns_begin(turns: *mut td_turns) -> c_int {
     unsafe { begin(turns) }
 }
 
-/// Ends it. If the turn has lasted long enough (1 ms at first, later 20 ms) the next begins: two ioctl(2), and at a
+/// Ends it. If the turn has lasted long enough (2 ms at first, later 20 ms) the next begins: two ioctl(2), and at a
 /// group's first turn the calls that open it. Threads and returns as td_sum_end.
 ///
 /// # Safety

@@ -246,14 +246,21 @@ pub(crate) fn sum_end_steadily(handle: Handle, sum: &mut Sum) -> bool {
         let execution = sum.end_since(&shared.slots_since(sum));
         return execution.is_some_and(|execution| sum.add_execution(&execution));
     }
+    end_one(shared, sum).is_some()
+}
+
+/// An execution ends of which general-purpose counters tell all, and is added to the sum's. None: nothing happened.
+#[inline(always)]
+fn end_one(shared: &Shared, sum: &mut Sum) -> Option<PeriodTotals> {
     let add = |sum: &mut Sum, one: &Increments| {
-        let ended = sum.is_counted() && sum.has_ended_steadily(one, shared.limit()).is_some();
-        if ended {
+        let ended = if sum.is_counted() { sum.has_ended_steadily(one, shared.limit()) } else { None };
+        if ended.is_some() {
             sum.add_one_counted(one, shared.counters());
         }
         ended
     };
-    shared.may_count() && shared.count_one(sum, add) == Some(true)
+    let (slots, ns) = if shared.may_count() { shared.count_one(sum, add)?? } else { return None };
+    Some(PeriodTotals { slots, ns })
 }
 
 /// Executions that are counted steadily may begin from here on; whether this one has.

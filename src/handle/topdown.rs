@@ -89,6 +89,27 @@ impl TopDown {
         end_counted(self.0.shared(), sum, after)
     }
 
+    /// An execution begins, as `td_sum_begin`.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    #[inline]
+    pub(crate) fn begin_execution(&self, sum: &mut Sum) -> Result<()> {
+        if super::sum_begin_steadily(self.0, sum) { Ok(()) } else { self.begin(sum, Increments::NONE) }
+    }
+
+    /// It ends, as `td_sum_end`.
+    ///
+    /// # Errors
+    /// Those of `end`.
+    #[inline]
+    pub(crate) fn end_execution(&self, sum: &mut Sum) -> Result<PeriodTotals> {
+        match super::end_one(self.0.shared(), sum) {
+            Some(totals) => Ok(totals),
+            None => self.end(sum, Increments::NONE),
+        }
+    }
+
     /// If an execution of nothing is due before the next: a sum to begin and end it with, as those are that are counted steadily. What
     /// it counted is for `Sum::add_empty`.
     #[inline]

@@ -86,6 +86,13 @@ impl TurnTally {
         is_enough(self.turns, self.parent, self.parent_parent)
     }
 
+    /// The part of the parent's slots that may be of turns like none of these: of `n` draws nothing that is missing has more than 3 / n (95 %).
+    #[must_use]
+    pub fn missed(&self) -> f64 {
+        const MISSING: f64 = 3.0;
+        (MISSING * self.parent_parent / (self.parent * self.parent)).min(1.0)
+    }
+
     /// Adds other turns.
     pub fn merge(&mut self, more: &TurnTally) {
         self.turns = self.turns.saturating_add(more.turns);

@@ -15,7 +15,7 @@ pub const FIRST_STRETCH: Duration = Duration::from_millis(5);
 pub struct TurnLengths {
     /// Nanoseconds that the turns of each group stand for.
     stood_for: Vec<f64>,
-    /// They are so long at first.
+    /// They are no shorter.
     first: Duration,
 }
 

@@ -11,18 +11,15 @@ use crate::model::metrics::TD_NODE_NONE;
 use crate::model::{DEEPEST_PUBLISHED, DeepTree, deep_tree, metric, subtrees_of_level};
 use crate::options::{Options, Target, TurnPart, WantedNodes};
 use crate::rotation::Rotation;
-use crate::sample::Increments;
-use crate::sum::{FEWEST_TURNS, Sum};
+use crate::sum::Sum;
 use crate::sys::identity;
 use crate::tree::{self, Node};
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// A turn is no shorter at first, on average.
-const FIRST: Duration = Duration::from_millis(1);
-/// The end of a turn takes no more than one in so much of the turns, once their groups have been measured.
-const WORTH: u32 = 50;
+/// A turn is no shorter on average: 200 executions of a millisecond tell nodes of four groups.
+const FIRST: Duration = Duration::from_millis(2);
 
 thread_local! {
     /// A region of this thread is open: another one's groups would share the counters with its.
@@ -86,8 +83,6 @@ pub struct RegionTurns {
     /// When this turn began, by its group's clock, and how long it lasts.
     begun_ns: u64,
     length_ns: u64,
-    /// What the ends of turns take: the mean of the last ones.
-    end: Duration,
     over: Stretches,
     tree: &'static DeepTree,
     _only: OnlyOne,
@@ -137,6 +132,7 @@ impl RegionTurns {
         if options.target != Target::This || options.simulate || options.inherit {
             return Err(Error::invalid("groups take turns in the calling thread alone, by real counters"));
         }
+        let only = OnlyOne::new()?;
         let no_tree = "no tree of deeper levels is published for this CPU, or its core is not counted";
         let tree = deep_tree().ok_or_else(|| unsupported(no_tree))?;
         let level = if options.level == 0 { DEEPEST_PUBLISHED } else { options.level };
@@ -149,7 +145,8 @@ impl RegionTurns {
             tree.node_of_name(&name).map_err(unsupported)?;
         }
         let deep = tree.groups_of(level, &named);
-        if deep.is_empty() {
+        // (levels 1 and 2 are there with any)
+        if deep.is_empty() && (named.is_empty() || named.iter().any(|id| tree.level(*id) > 2)) {
             return Err(unsupported("none of these nodes fits into the counters here beside level 1"));
         }
         let of_level_2 = subtrees_of_level(2).into_iter().map(|subtree| TurnPart { subtree, group: 0 });
@@ -164,7 +161,6 @@ impl RegionTurns {
             .chain([GroupInTurns::new(None)])
             .collect();
         let whole = groups.len() - 1;
-        let only = OnlyOne::new()?;
         // (what parts of level 2 tell only their handles say)
         let mut told = Vec::new();
         for group in &mut groups {
@@ -178,6 +174,12 @@ impl RegionTurns {
                     nodes
                 }
             });
+        }
+        let is_told = |id: &u32| told.iter().flatten().any(|node| node.id == *id);
+        if let Some(id) = named.iter().find(|id| !is_told(id)) {
+            let name = metric(*id).map_or("", |metric| metric.field());
+            return Err(unsupported(format!("{name} is in no group that takes turns"))
+                .remedy("count it by a handle of its own (td_options.nodes)"));
         }
         let seed = identity::unique();
         let drill = if drills { DrillDown::new(&parts, told, seed) } else { None };
@@ -203,7 +205,6 @@ impl RegionTurns {
             odds,
             begun_ns: 0,
             length_ns: 0,
-            end: Duration::ZERO,
             over,
             tree,
             groups,
@@ -221,7 +222,7 @@ impl RegionTurns {
     pub fn begin(&mut self) -> Result<()> {
         let group = &mut self.groups[self.now];
         let Some(td) = &group.td else { return Err(Error::invalid("the group is not open")) };
-        td.begin(&mut group.sum, Increments::NONE)?;
+        td.begin_execution(&mut group.sum)?;
         self.is_begun = true;
         Ok(())
     }
@@ -234,7 +235,7 @@ impl RegionTurns {
     pub fn end(&mut self) -> Result<()> {
         let group = &mut self.groups[self.now];
         let Some(td) = &group.td else { return Err(Error::invalid("the group is not open")) };
-        let ended = td.end(&mut group.sum, Increments::NONE)?;
+        let ended = td.end_execution(&mut group.sum)?;
         self.is_begun = false;
         if ended.ns.wrapping_sub(self.begun_ns) < self.length_ns {
             return Ok(());
@@ -262,7 +263,6 @@ impl RegionTurns {
     #[cold]
     #[inline(never)]
     fn next(&mut self) -> Result<()> {
-        let begun = Instant::now();
         let group = &mut self.groups[self.now];
         let in_turn = group.sum.since(&group.then);
         let nodes = in_turn.decode_tree()?;
@@ -290,10 +290,7 @@ impl RegionTurns {
                 }
             }
         }
-        self.begin_turn()?;
-        // (to open a group takes longer, once)
-        self.end = (self.end * 7 + begun.elapsed().min(FIRST)) / 8;
-        Ok(())
+        self.begin_turn()
     }
 
     /// The next turn, of those that can come.
@@ -316,9 +313,7 @@ impl RegionTurns {
     /// The turn that is now begins.
     fn begin_turn(&mut self) -> Result<()> {
         self.begun_ns = self.groups[self.now].td()?.read()?.time_enabled_ns;
-        let is_known = self.over.turns()[self.now] >= FEWEST_TURNS;
-        let least = if is_known { self.end * WORTH } else { FIRST };
-        let mean = self.lengths.next(&self.odds).max(least);
+        let mean = self.lengths.next(&self.odds);
         self.length_ns = self.rotation.length(mean.as_nanos() as u64);
         Ok(())
     }

@@ -246,9 +246,9 @@ impl Located {
     fn of(followed: Followed, findings: &[Finding], until: RecordUntil) -> Located {
         let most = deep_tree().map_or(1, |tree| (tree.counters / 2).clamp(1, MOST));
         let (mut events, mut remarks): (Vec<(String, EventSampling)>, _) = (Vec::new(), Vec::new());
-        // (what only may be there has its time where nothing is there for certain)
-        let has_sure = findings.iter().any(|one| one.sure);
-        for finding in findings.iter().filter(|one| one.sure || !has_sure) {
+        // (what is there for certain comes first)
+        let (sure, perhaps): (Vec<&Finding>, Vec<&Finding>) = findings.iter().partition(|one| one.sure);
+        for finding in sure.into_iter().chain(perhaps) {
             let node = finding.node.trim_start_matches("tma_");
             match EventSampling::locating(node, None) {
                 Err(why) => remarks.push(why),
