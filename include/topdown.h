@@ -427,8 +427,8 @@ typedef struct td_turns td_turns_t;
  * counters takes them from it, and is in the intervals.
  *
  * Threads, signals and returns as td_open; -ENOTSUP also if this CPU has no published tree, or a node cannot be
- * counted here; -EBUSY: the thread has a region open; -EINVAL: another target than the calling thread, TD_FLAG_INHERIT or
- * TD_FLAG_SIMULATE. */
+ * counted here; -EBUSY: the thread has a region open; -EINVAL: another target than the calling thread, the registers as
+ * source, TD_FLAG_INHERIT or TD_FLAG_SIMULATE. */
 int td_turns_open(struct td_turns **out, const struct td_options *options, uint32_t how);
 
 /** Begins an execution of the region: a reading of the group whose turn it is, as td_sum_begin. A second begin starts it

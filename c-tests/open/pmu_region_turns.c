@@ -153,6 +153,9 @@ int main(int argc, char **argv)
     CHECK_EQ(td_turns_open(&turns, NULL, 2), -EINVAL);
     CHECK(last_error_with("TD_TURNS"));
     CHECK_EQ(td_turns_open(NULL, NULL, TD_TURNS_ALL), -EINVAL);
+    const struct td_options registers = {.size = sizeof registers, .source = TD_SOURCE_REGISTERS};
+    CHECK_EQ(td_turns_open(&turns, &registers, TD_TURNS_DRILL), -EINVAL);
+    CHECK(last_error_with("registers"));
     CHECK_EQ(td_turns_begin(NULL), -EINVAL);
     CHECK_EQ(td_turns_end(NULL), -EINVAL);
     CHECK_EQ(opened(&turns, NULL, 0, 7, TD_TURNS_ALL), -EINVAL);

@@ -78,8 +78,8 @@ unsafe extern "C" fn close(turns: *mut td_turns) {
 /// counters takes them from it, and is in the intervals.
 ///
 /// Threads, signals and returns as td_open; -ENOTSUP also if this CPU has no published tree, or a node cannot be
-/// counted here; -EBUSY: the thread has a region open; -EINVAL: another target than the calling thread, TD_FLAG_INHERIT or
-/// TD_FLAG_SIMULATE.
+/// counted here; -EBUSY: the thread has a region open; -EINVAL: another target than the calling thread, the registers as
+/// source, TD_FLAG_INHERIT or TD_FLAG_SIMULATE.
 ///
 /// # Safety
 /// `out` and `options` are NULL or point to what their types say.

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::handle::TopDown;
 use crate::model::metrics::TD_NODE_NONE;
 use crate::model::{DEEPEST_PUBLISHED, DeepTree, deep_tree, metric, subtrees_of_level};
-use crate::options::{Options, Target, TurnPart, WantedNodes};
+use crate::options::{Options, SourceKind, Target, TurnPart, WantedNodes};
 use crate::rotation::Rotation;
 use crate::sum::Sum;
 use crate::sys::identity;
@@ -107,7 +107,9 @@ impl GroupInTurns {
         if let Some(td) = &self.td {
             return td.switch(true);
         }
-        let whole = Options { level: 0, nodes: WantedNodes::default(), in_turns: true, ..*options };
+        // (the registers cannot be switched off)
+        let source = SourceKind::Counters;
+        let whole = Options { level: 0, nodes: WantedNodes::default(), in_turns: true, source, ..*options };
         self.td = Some(TopDown::open(&self.part.map_or(whole, |part| part.options(&whole)))?);
         Ok(())
     }
@@ -131,6 +133,11 @@ impl RegionTurns {
     pub fn open(options: &Options, drills: bool) -> Result<RegionTurns> {
         if options.target != Target::This || options.simulate || options.inherit {
             return Err(Error::invalid("groups take turns in the calling thread alone, by real counters"));
+        }
+        if options.source == SourceKind::Registers {
+            return Err(Error::invalid(
+                "groups that take turns are of general-purpose counters, not of registers",
+            ));
         }
         let only = OnlyOne::new()?;
         let no_tree = "no tree of deeper levels is published for this CPU, or its core is not counted";
@@ -182,26 +189,24 @@ impl RegionTurns {
                 .remedy("count it by a handle of its own (td_options.nodes)"));
         }
         let seed = identity::unique();
+        // (the first turn is that of whole levels)
+        let only_whole = || (0..=whole).map(|turn| f64::from(u8::from(turn == whole))).collect();
         let drill = if drills { DrillDown::new(&parts, told, seed) } else { None };
-        let (mut turns, over) = match drill {
+        let (choice, over, odds) = match drill {
             Some(drill) => {
                 let over = drill.none_yet();
-                (Choice::Drill(Box::new(drill)), over)
+                (Choice::Drill(Box::new(drill)), over, only_whole())
             }
-            None => (Choice::Round, Stretches::of_turns(groups.len())),
+            None => (Choice::Round, Stretches::of_turns(groups.len()), Vec::new()),
         };
         groups[whole].begin(options)?;
-        let odds = match &mut turns {
-            Choice::Round => Vec::new(),
-            Choice::Drill(_) => (0..groups.len()).map(|turn| f64::from(u8::from(turn == whole))).collect(),
-        };
         let mut region = RegionTurns {
             options: *options,
             rotation: Rotation::new(groups.len(), seed),
             lengths: TurnLengths::new(groups.len(), FIRST),
             now: whole,
             is_begun: false,
-            choice: turns,
+            choice,
             odds,
             begun_ns: 0,
             length_ns: 0,
@@ -265,7 +270,8 @@ impl RegionTurns {
     fn next(&mut self) -> Result<()> {
         let group = &mut self.groups[self.now];
         let in_turn = group.sum.since(&group.then);
-        let nodes = in_turn.decode_tree()?;
+        // (of one in which nothing was counted nothing is known)
+        let nodes = in_turn.decode_tree().unwrap_or_default();
         group.then = group.sum;
         let times = (in_turn.time_enabled_ns, in_turn.time_running_ns);
         self.over.add(self.now, &nodes, in_turn.slots, times, &self.odds);
