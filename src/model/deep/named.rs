@@ -42,6 +42,8 @@ pub(crate) fn row_of_nodes(cpu: &Identity, wanted: &WantedNodes) -> Result<Place
     let Some((place, text)) = text_of(cpu).filter(|(_, text)| !text.nodes.is_empty()) else {
         return model::row_with(own, &nodes);
     };
+    // (there may be many lists: the rows of the tree come before them)
+    let _tree = super::of(cpu);
     if END.load(Relaxed) >= MOST_ROWS {
         return Err(NO_ROOM.into());
     }
