@@ -442,10 +442,10 @@ int td_turns_end(struct td_turns *turns);
 /** The nodes that were measured in all executions, as td_decode_tree: those of groups that had eight turns. The interval of
  * each has what its turns leave to chance, and what passed before its group could come. Ends the turn.
  *
- * Threads and returns as td_sum_decode_tree; -EINVAL also if an execution has not ended. */
+ * Threads and returns as td_read; -EINVAL also if an execution has not ended. Of nothing that was measured there are no nodes. */
 int td_turns_decode_tree(struct td_turns *turns, struct td_node *nodes, uint32_t capacity, uint32_t *count);
 
-/** Closes all groups. NULL is nothing. By the thread that opened them. */
+/** Closes all groups. NULL is nothing. Any thread, once no other uses them. */
 void td_turns_close(struct td_turns *turns);
 
 /* ---- Raw decoding: for programs that execute RDPMC themselves ---- */

@@ -3,6 +3,7 @@
  * that is drilled down what is above its threshold is measured with what is below it. What is wrong is refused. Arguments: the seed.
  * needs: counters, not-hybrid */
 #include "command/lib/formulas.h"
+#include "perf.h"
 #include <sys/wait.h>
 
 /* Some millisecond each. */
@@ -124,6 +125,36 @@ static int nodes_are_true(void)
     return compared;
 }
 
+/* A third of the executions, of another mix, is while others hold the counters: what they are is in the intervals. */
+static void what_others_kept_is_in_the_intervals(uint32_t how)
+{
+    enum { EVENTS = 8, INSTRUCTIONS_RETIRED = 0xc0 };
+    const struct vm_mix mixes[] = {{12, 2, 2, 0, 12, 12, 15}, {12, 2, 40, 0, 12, 14, 8}, {12, 2, 2, 0, 12, 12, 15}};
+    int others[EVENTS];
+    double frontend = 0;
+    td_turns_t *turns = NULL;
+    td_must(opened(&turns, NULL, 0, 2, how));
+    for (int phase = 0; phase < 3; phase++) {
+        vm_mix_set(mixes[phase], 0, 0, 0);
+        frontend += mixes[phase].frontend / 64.0 / 3;
+        for (int k = 0; k < EVENTS && phase == 1; k++) {
+            struct perf_event_attr attr = event_of(PERF_TYPE_RAW, INSTRUCTIONS_RETIRED);
+            attr.pinned = 1;
+            others[k] = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+            CHECK(others[k] >= 0);
+        }
+        execute(turns, EXECUTIONS);
+        for (int k = 0; k < EVENTS && phase == 1; k++)
+            CHECK_EQ(close(others[k]), 0);
+    }
+    const struct td_node *const node = node_of(TD_NODE_FRONTEND_BOUND);
+    CHECK(node != NULL);
+    fprintf(stderr, "beside others: %f, %f to %f, in truth %f, counted %f\n", node->value, node->low, node->high, frontend, node->running);
+    CHECK(node->low <= frontend && frontend <= node->high);
+    CHECK(node->running > 0.6 && node->running < 0.75);
+    td_turns_close(turns);
+}
+
 int main(int argc, char **argv)
 {
     uint32_t wanted[WANTED];
@@ -175,6 +206,8 @@ int main(int argc, char **argv)
     CHECK(nodes_are_true() > 3);
     td_turns_close(turns);
     td_turns_close(NULL);
+    what_others_kept_is_in_the_intervals(TD_TURNS_ALL);
+    what_others_kept_is_in_the_intervals(TD_TURNS_DRILL);
     CHECK_EQ(td_turns_open(&turns, NULL, 2), -EINVAL);
     CHECK(last_error_with("TD_TURNS"));
     CHECK_EQ(td_turns_open(NULL, NULL, TD_TURNS_ALL), -EINVAL);

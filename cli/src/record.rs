@@ -114,7 +114,7 @@ of user mode alone, unless --kernel says otherwise.
 While FILE of -o is not written yet, FILE.PID.recording beside it has what was recorded: if topdown is killed, `topdown record
 --from` makes the profile of that.
 
-With --where and --locate no windows are counted, and no shares told. With --where two counters reload each other, and a sample is taken
+With --where, --locate and --drill no windows are counted, no shares of functions told, and nothing is kept before the end. With --where two counters reload each other, and a sample is taken
 where one of them comes first: each is a stretch of the program in which the condition held. With --locate each sample is an event.
 
 Exit status: that of the command, and if a signal killed it, by the same signal; 126 if the command cannot be

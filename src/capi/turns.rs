@@ -118,7 +118,7 @@ pub unsafe extern "C-unwind" fn td_turns_end(turns: *mut td_turns) -> c_int {
 /// The nodes that were measured in all executions, as td_decode_tree: those of groups that had eight turns. The interval of
 /// each has what its turns leave to chance, and what passed before its group could come. Ends the turn.
 ///
-/// Threads and returns as td_sum_decode_tree; -EINVAL also if an execution has not ended.
+/// Threads and returns as td_read; -EINVAL also if an execution has not ended. Of nothing that was measured there are no nodes.
 ///
 /// # Safety
 /// The pointers are NULL or point to what their types say, `nodes` to `capacity` of them, and `turns` is from
@@ -134,7 +134,7 @@ pub unsafe extern "C-unwind" fn td_turns_decode_tree(
     unsafe { decode_tree(turns, nodes, capacity, count) }
 }
 
-/// Closes all groups. NULL is nothing. By the thread that opened them.
+/// Closes all groups. NULL is nothing. Any thread, once no other uses them.
 ///
 /// # Safety
 /// `turns` is NULL or from td_turns_open, and not used afterwards.

@@ -8,14 +8,16 @@ use super::stretches::Stretches;
 use crate::error::{Error, Result};
 use crate::handle::TopDown;
 use crate::model::metrics::TD_NODE_NONE;
-use crate::model::{DEEPEST_PUBLISHED, DeepTree, deep_tree, metric, subtrees_of_level};
+use crate::model::{DEEPEST_PUBLISHED, DeepTree, deep_tree, metric, slots_per_ns, subtrees_of_level};
 use crate::options::{Options, SourceKind, Target, TurnPart, WantedNodes};
 use crate::rotation::Rotation;
 use crate::sum::Sum;
 use crate::sys::identity;
 use crate::tree::{self, Node};
 use std::borrow::Cow;
-use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// A turn is no shorter on average: 200 executions of a millisecond tell nodes of four groups.
@@ -23,15 +25,16 @@ const FIRST: Duration = Duration::from_millis(2);
 
 thread_local! {
     /// A region of this thread is open: another one's groups would share the counters with its.
-    static IS_OPEN: Cell<bool> = const { Cell::new(false) };
+    static IS_OPEN: Arc<AtomicBool> = Arc::default();
 }
 
-/// The thread's only region, as long as it is open.
-struct OnlyOne;
+/// The thread's only region, as long as it is open, whichever thread closes it.
+struct OnlyOne(Arc<AtomicBool>);
 
 impl OnlyOne {
     fn new() -> Result<OnlyOne> {
-        if IS_OPEN.replace(true) {
+        let is_open = IS_OPEN.with(Arc::clone);
+        if is_open.swap(true, Relaxed) {
             return Err(Error::errno(
                 libc::EBUSY,
                 "another region of this thread has groups that take turns",
@@ -39,13 +42,13 @@ impl OnlyOne {
             .why("both would have half of the counters")
             .remedy("close it first (td_turns_close)"));
         }
-        Ok(OnlyOne)
+        Ok(OnlyOne(is_open))
     }
 }
 
 impl Drop for OnlyOne {
     fn drop(&mut self) {
-        IS_OPEN.set(false);
+        self.0.store(false, Relaxed);
     }
 }
 
@@ -92,6 +95,12 @@ fn unsupported(what: impl Into<Cow<'static, str>>) -> Error {
     Error::errno(libc::ENOTSUP, what)
 }
 
+/// Options of the group of whole levels. (The registers could not be switched off)
+fn whole_levels(options: &Options) -> Options {
+    let (nodes, source) = (WantedNodes::default(), SourceKind::Counters);
+    Options { level: 0, nodes, in_turns: true, source, ..*options }
+}
+
 /// Nodes that a group measures.
 fn measured(nodes: impl IntoIterator<Item = Node>) -> Vec<Node> {
     nodes.into_iter().filter(|node| node.measured != 0).collect()
@@ -107,9 +116,7 @@ impl GroupInTurns {
         if let Some(td) = &self.td {
             return td.switch(true);
         }
-        // (the registers cannot be switched off)
-        let source = SourceKind::Counters;
-        let whole = Options { level: 0, nodes: WantedNodes::default(), in_turns: true, source, ..*options };
+        let whole = whole_levels(options);
         self.td = Some(TopDown::open(&self.part.map_or(whole, |part| part.options(&whole)))?);
         Ok(())
     }
@@ -141,7 +148,10 @@ impl RegionTurns {
         }
         let only = OnlyOne::new()?;
         let no_tree = "no tree of deeper levels is published for this CPU, or its core is not counted";
-        let tree = deep_tree().ok_or_else(|| unsupported(no_tree))?;
+        let Some(tree) = deep_tree() else {
+            TopDown::open(&whole_levels(options))?; // (where there are no counters that is the reason)
+            return Err(unsupported(no_tree));
+        };
         let level = if options.level == 0 { DEEPEST_PUBLISHED } else { options.level };
         if level > DEEPEST_PUBLISHED {
             return Err(Error::invalid(format!("level {level} is none: 0, or 1 to {DEEPEST_PUBLISHED}")));
@@ -152,8 +162,9 @@ impl RegionTurns {
             tree.node_of_name(&name).map_err(unsupported)?;
         }
         let deep = tree.groups_of(level, &named);
-        // (levels 1 and 2 are there with any)
-        if deep.is_empty() && (named.is_empty() || named.iter().any(|id| tree.level(*id) > 2)) {
+        // (levels 1 and 2 are there in any case)
+        let deepest = named.iter().map(|id| tree.level(*id)).max().unwrap_or(level);
+        if deep.is_empty() && deepest > 2 {
             return Err(unsupported("none of these nodes fits into the counters here beside level 1"));
         }
         let of_level_2 = subtrees_of_level(2).into_iter().map(|subtree| TurnPart { subtree, group: 0 });
@@ -240,8 +251,8 @@ impl RegionTurns {
     pub fn end(&mut self) -> Result<()> {
         let group = &mut self.groups[self.now];
         let Some(td) = &group.td else { return Err(Error::invalid("the group is not open")) };
-        let ended = td.end_execution(&mut group.sum)?;
         self.is_begun = false;
+        let ended = td.end_execution(&mut group.sum)?;
         if ended.ns.wrapping_sub(self.begun_ns) < self.length_ns {
             return Ok(());
         }
@@ -259,8 +270,15 @@ impl RegionTurns {
         if self.groups[self.now].sum.slots > self.groups[self.now].then.slots {
             self.next()?;
         }
-        let mut nodes = self.over.nodes(0.0);
+        // (executions that others' events kept from being counted, in part or whole)
+        let (enabled, running) = (self.over.enabled_ns, self.over.running_ns);
+        let width = self.groups[self.now].td()?.info()?.slots_per_cycle;
+        let most_slots_per_ns = self.over.most_slots_per_ns_between().min(slots_per_ns(width));
+        let uncounted = enabled.saturating_sub(running) as f64 * most_slots_per_ns;
+        let part = if uncounted > 0.0 { uncounted / (uncounted + self.over.slots as f64) } else { 0.0 };
+        let mut nodes = self.over.nodes(part);
         nodes.retain(|node| !self.tree.is_part(node.id));
+        nodes.iter_mut().for_each(|node| node.running = running as f64 / enabled.max(1) as f64);
         Ok(nodes)
     }
 
@@ -277,14 +295,15 @@ impl RegionTurns {
         self.over.add(self.now, &nodes, in_turn.slots, times, &self.odds);
         self.lengths.add(self.now, in_turn.time_enabled_ns, &self.odds);
         loop {
-            let next = self.choose();
+            let (next, odds) = self.choose();
             if next == self.now {
+                self.odds = odds;
                 break;
             }
             self.groups[self.now].stop()?;
             match self.groups[next].begin(&self.options) {
                 Ok(()) => {
-                    self.now = next;
+                    (self.now, self.odds) = (next, odds);
                     break;
                 }
                 Err(_) => {
@@ -299,18 +318,14 @@ impl RegionTurns {
         self.begin_turn()
     }
 
-    /// The next turn, of those that can come.
-    fn choose(&mut self) -> usize {
+    /// The next turn, of those that can come, and how likely each was.
+    fn choose(&mut self) -> (usize, Vec<f64>) {
         match &mut self.choice {
-            Choice::Drill(drill) => {
-                let (next, odds) = drill.choose(&self.over);
-                self.odds = odds;
-                next
-            }
+            Choice::Drill(drill) => drill.choose(&self.over),
             Choice::Round => loop {
                 let next = self.rotation.choose();
                 if !self.groups[next].is_refused {
-                    return next;
+                    return (next, Vec::new());
                 }
             },
         }

@@ -192,6 +192,7 @@ impl Stretches {
                 place
             });
             let known = &mut self.nodes[place];
+            known.node.flags |= node.flags;
             if let Some(above) = value(known.above) {
                 known.tally.add_weighted(node, above * slots as f64, slots as f64, weight);
             }

@@ -46,6 +46,17 @@ struct DrillRecorder {
     located: Located,
 }
 
+/// What ended the first part.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum DrillEnd {
+    /// It is known what to locate.
+    Found,
+    /// The time, while what is recorded goes on.
+    TimeOver,
+    /// What is recorded has ended, or was interrupted.
+    Ended,
+}
+
 /// What was sampled, in so much time.
 #[derive(Default)]
 struct Located {
@@ -143,15 +154,16 @@ impl DrillRecorder {
 
     /// Until something ends it.
     fn run(&mut self, until: &RecordUntil, start: Instant, title: &str) {
-        if !self.drill_down(until, start) {
-            return;
-        }
+        let is_found = match self.drill_down(until, start) {
+            DrillEnd::Ended => return,
+            end => end == DrillEnd::Found,
+        };
         let Some(mut groups) = self.groups.take() else { return };
         match groups.so_far(start.elapsed(), title.into()) {
             Ok(counted) => {
                 drop(groups); // (the events take their counters)
                 let rest = until.timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
-                if let Some(followed) = self.followed.take() {
+                if let Some(followed) = self.followed.take().filter(|_| is_found) {
                     let until = RecordUntil { timeout: rest, ..until.clone() };
                     self.located = Located::of(followed, &counted.run.findings, until);
                 }
@@ -161,23 +173,23 @@ impl DrillRecorder {
         }
     }
 
-    /// Whether something was found to be located, and what is recorded goes on.
-    fn drill_down(&mut self, until: &RecordUntil, start: Instant) -> bool {
+    /// Drills down until something was found to be located, or something ends it.
+    fn drill_down(&mut self, until: &RecordUntil, start: Instant) -> DrillEnd {
         loop {
-            let Some(groups) = &mut self.groups else { return false };
+            let Some(groups) = &mut self.groups else { return DrillEnd::Ended };
             let at = start.elapsed();
             let found = groups.groups.rotation().and_then(GroupsInTurns::settled).unwrap_or_default();
             let is_certain = found.iter().any(|one| one.sure);
             if !found.is_empty() && at >= if is_certain { CERTAIN } else { PERHAPS } {
-                return true;
+                return DrillEnd::Found;
             }
             let next = groups.groups.turn(at, None).map_or(at + CERTAIN, |next| next.after(at));
             if until.timeout.is_some_and(|timeout| at >= timeout) {
-                return false;
+                return DrillEnd::TimeOver;
             }
             let next = until.timeout.map_or(next, |timeout| next.min(timeout));
             if self.wait(until, start + next) != RecordingEnd::TimedOut {
-                return false;
+                return DrillEnd::Ended;
             }
         }
     }
@@ -294,11 +306,12 @@ impl Located {
             )),
             (true, _) if !self.remarks.is_empty() => None,
             (true, true) => {
-                Some("Nothing was sampled: it ended before it was certain what is to be located.".to_string())
+                Some("Nothing was sampled: it ended, or the time was over, before it was certain what is to be located.".to_string())
             }
-            (true, false) => {
-                Some("Nothing was sampled: nothing was found that could be located.".to_string())
-            }
+            (true, false) => Some(format!(
+                "Nothing was sampled: in {:.3} s nothing was found that could be located.",
+                counted_for.as_secs_f64()
+            )),
         };
         first.into_iter().chain(self.remarks.iter().cloned()).collect()
     }
