@@ -1,17 +1,16 @@
 //! Bursts at random instants over all threads, or samples of an event, and what came of them.
 #![forbid(unsafe_code)]
 
-use crate::budget::{BurstBudget, Limit, Pace};
+use crate::budget::BurstBudget;
 use crate::chances::{Chance, Chances};
 use crate::clock_event::ClockEvent;
 use crate::cpu_clock::CpuClock;
 use crate::cpus::RecordedCpus;
 use crate::event::{now, own_cpu_time, wait};
-use crate::event_sampling::{EventSampler, EventSampling, EventSamplings, Tally};
-use crate::file_proof::boot_id;
+use crate::event_sampling::{EventSampler, EventSampling, EventSamplings};
 use crate::journal::Journal;
 use crate::proof::{ProvedWindows, proved};
-use crate::recording::{Burst, Recording, Totals};
+use crate::recording::Burst;
 use crate::records::RawSample;
 use crate::sampler::{Fate, RawBurst, Sampler};
 use crate::settings::{Settings, refusal};
@@ -20,7 +19,7 @@ use crate::spaces::Spaces;
 use crate::stacks::{CodePlace, Stacks};
 use crate::unseen::Beginnings;
 use crate::unwind::StackUnwinder;
-use crate::whom::{RecordedProcesses, online, running, smt_is_on};
+use crate::whom::{RecordedProcesses, online, running};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::RawFd;
@@ -31,6 +30,7 @@ use topdown::{Error, SampledEvents};
 use topdown_seam::records::{RecordContent, TaskId, TaskRecord};
 
 mod clocks;
+mod finish;
 mod on_cpus;
 mod on_threads;
 
@@ -510,33 +510,6 @@ impl Recorder {
         self.journal = Some(journal);
     }
 
-    fn totals(&self, elapsed: Duration) -> Totals {
-        let pace = match self.events[..] {
-            [] => Pace { asked: 0, frequency: 0.0, burst_ns: 0.0, budget: 0.0, limit: Limit::Asked },
-            _ => self.budget.pace(),
-        };
-        Totals {
-            elapsed,
-            threads: self.cpus.as_ref().map_or(self.threads, |cpus| cpus.threads.len()),
-            refused: (
-                self.refused.0,
-                self.refused.1.as_ref().map_or_else(String::new, |why| why.to_string()),
-            ),
-            unseen: self.beginnings.unseen(),
-            unclocked: self.unclocked,
-            by_timer: self.by_timer,
-            left_running: self.left_running,
-            unnamed: self.unnamed.clone(),
-            boot: boot_id().into(),
-            lost: self.fate.lost,
-            throttled: self.fate.throttled,
-            parted: self.parted,
-            impossible: self.impossible,
-            pace,
-            cpus: self.cpus.as_ref().map(RecordedCpus::totals),
-        }
-    }
-
     /// Writes what is new into the journal.
     fn write_down(&mut self, last: bool) {
         let Some(mut journal) = self.journal.take() else { return };
@@ -544,63 +517,5 @@ impl Recorder {
         let totals = (journal.wants_totals(elapsed) || last).then(|| self.totals(elapsed));
         journal.write(&self.spaces.modules, &self.stacks.all, &self.bursts, totals);
         self.journal = Some(journal);
-    }
-
-    /// What was recorded in so much time, and the file in which it was kept.
-    #[must_use]
-    pub fn finish(self, elapsed: Duration) -> (Recording, Option<Journal>) {
-        let (mut each, journal) = self.finished(elapsed);
-        (each.swap_remove(0), journal)
-    }
-
-    /// What was recorded in so much time of each event that is sampled.
-    #[must_use]
-    pub fn finish_each(self, elapsed: Duration) -> Vec<Recording> {
-        self.finished(elapsed).0
-    }
-
-    /// One recording, or one for each event.
-    fn finished(mut self, elapsed: Duration) -> (Vec<Recording>, Option<Journal>) {
-        self.attend();
-        self.end_all_clocks();
-        let samples = std::mem::take(&mut self.unplaced);
-        self.keep_samples(samples);
-        std::mem::take(&mut self.samplers).into_iter().for_each(|(of, counters)| self.close(of, counters));
-        let (made, refused) = self.spaces.made();
-        let missing = |why| format!("Names of code that a JIT compiler made are missing: {why}.");
-        self.unnamed = refused.into_iter().map(missing).collect();
-        if self.events.iter().any(|events| events.silent.is_some()) && smt_is_on() {
-            self.unnamed.push(
-                "SMT was switched on meanwhile: what another thread of a core took then is in backend bound."
-                    .into(),
-            );
-        }
-        if let Some(journal) = &mut self.journal {
-            journal.write_made(&self.spaces.modules, &made);
-        }
-        self.write_down(true);
-        let bursts = std::mem::take(&mut self.bursts);
-        let common = Recording {
-            totals: self.totals(elapsed),
-            events: self.events,
-            settings: self.settings,
-            bursts: Vec::new(),
-            stacks: self.stacks.all,
-            modules: self.spaces.modules,
-            files: Arc::new(self.spaces.open),
-            made: Arc::new(made),
-            sampling: None,
-        };
-        if self.samplings.is_empty() {
-            return (vec![Recording { bursts, ..common }], self.journal);
-        }
-        let of_event = |(sampling, tally, bursts): (EventSampling, Tally, Vec<Burst>)| {
-            let mut one = Recording { bursts, ..common.clone() };
-            one.totals.lost += tally.lost;
-            one.totals.throttled += tally.throttled;
-            one.sampling = Some((sampling, tally));
-            one
-        };
-        (self.samplings.apart(&bursts).into_iter().map(of_event).collect(), self.journal)
     }
 }
