@@ -92,7 +92,7 @@ fn functions_and_lines_have_the_retire_latencies_of_their_samples() {
     let told = outer.own.latency.unwrap();
     assert!((told.value - 53.3).abs() < 0.1 && told.low > 50.0 && told.high.unwrap() < 57.0, "{told:?}");
     assert_eq!(outer.lines[0].latency, Some(told));
-    assert_eq!(caller.own.latency.map(|told| (told.value, told.low)), Some((7.0, 7.0)));
+    assert!(caller.own.latency.is_some_and(|told| told.value == 7.0 && told.low < 7.0 && told.low > 6.0));
     let all = profile.cores[0].all.latency.unwrap();
     assert!((all.value - (0.75 * 53.3 + 0.25 * 7.0)).abs() < 0.1, "{all:?}");
     // (ten of the caller's samples tell some)
