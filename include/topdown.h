@@ -440,9 +440,10 @@ int td_turns_begin(struct td_turns *turns);
 int td_turns_end(struct td_turns *turns);
 
 /** The nodes that were measured in all executions, as td_decode_tree: those of groups that had eight turns. The interval of
- * each has what its turns leave to chance, and what passed before its group could come. Ends the turn.
+ * each has what its turns leave to chance, and what passed before its group could come. Nodes that were named and were not
+ * measured are among them (`measured` 0). Ends the turn.
  *
- * Threads and returns as td_read; -EINVAL also if an execution has not ended. Of nothing that was measured there are no nodes. */
+ * Threads and returns as td_read; -EINVAL also if an execution has not ended. */
 int td_turns_decode_tree(struct td_turns *turns, struct td_node *nodes, uint32_t capacity, uint32_t *count);
 
 /** Closes all groups. NULL is nothing. Any thread, once no other uses them. */

@@ -116,9 +116,10 @@ pub unsafe extern "C-unwind" fn td_turns_end(turns: *mut td_turns) -> c_int {
 }
 
 /// The nodes that were measured in all executions, as td_decode_tree: those of groups that had eight turns. The interval of
-/// each has what its turns leave to chance, and what passed before its group could come. Ends the turn.
+/// each has what its turns leave to chance, and what passed before its group could come. Nodes that were named and were not
+/// measured are among them (`measured` 0). Ends the turn.
 ///
-/// Threads and returns as td_read; -EINVAL also if an execution has not ended. Of nothing that was measured there are no nodes.
+/// Threads and returns as td_read; -EINVAL also if an execution has not ended.
 ///
 /// # Safety
 /// The pointers are NULL or point to what their types say, `nodes` to `capacity` of them, and `turns` is from

@@ -88,11 +88,20 @@ pub struct RegionTurns {
     length_ns: u64,
     over: Stretches,
     tree: &'static DeepTree,
+    /// Nodes that were named.
+    named: Vec<u32>,
+    slots_per_cycle: u32,
     _only: OnlyOne,
 }
 
 fn unsupported(what: impl Into<Cow<'static, str>>) -> Error {
     Error::errno(libc::ENOTSUP, what)
+}
+
+/// Groups could not be switched.
+fn stopped() -> Error {
+    Error::errno(libc::EBADF, "the region is counted no more, as its events could not be switched on again")
+        .remedy("decode what was counted (td_turns_decode_tree), and open it anew")
 }
 
 /// Options of the group of whole levels. (The registers could not be switched off)
@@ -126,7 +135,7 @@ impl GroupInTurns {
     }
 
     fn td(&self) -> Result<&TopDown> {
-        self.td.as_ref().ok_or_else(|| Error::invalid("the group is not open"))
+        self.td.as_ref().ok_or_else(stopped)
     }
 }
 
@@ -211,6 +220,7 @@ impl RegionTurns {
             None => (Choice::Round, Stretches::of_turns(groups.len()), Vec::new()),
         };
         groups[whole].begin(options)?;
+        let slots_per_cycle = groups[whole].td()?.info()?.slots_per_cycle;
         let mut region = RegionTurns {
             options: *options,
             rotation: Rotation::new(groups.len(), seed),
@@ -223,6 +233,8 @@ impl RegionTurns {
             length_ns: 0,
             over,
             tree,
+            named,
+            slots_per_cycle,
             groups,
             _only: only,
         };
@@ -237,7 +249,7 @@ impl RegionTurns {
     #[inline]
     pub fn begin(&mut self) -> Result<()> {
         let group = &mut self.groups[self.now];
-        let Some(td) = &group.td else { return Err(Error::invalid("the group is not open")) };
+        let Some(td) = &group.td else { return Err(stopped()) };
         td.begin_execution(&mut group.sum)?;
         self.is_begun = true;
         Ok(())
@@ -250,7 +262,7 @@ impl RegionTurns {
     #[inline]
     pub fn end(&mut self) -> Result<()> {
         let group = &mut self.groups[self.now];
-        let Some(td) = &group.td else { return Err(Error::invalid("the group is not open")) };
+        let Some(td) = &group.td else { return Err(stopped()) };
         self.is_begun = false;
         let ended = td.end_execution(&mut group.sum)?;
         if ended.ns.wrapping_sub(self.begun_ns) < self.length_ns {
@@ -259,7 +271,7 @@ impl RegionTurns {
         self.next()
     }
 
-    /// The nodes over all executions that have ended, those that were measured.
+    /// The nodes over all executions that have ended: those that were measured, and those that were named.
     ///
     /// # Errors
     /// Those of `td_sum_decode_tree`; -EINVAL: an execution has not ended.
@@ -267,19 +279,38 @@ impl RegionTurns {
         if self.is_begun {
             return Err(Error::invalid("an execution of the region has not ended"));
         }
-        if self.groups[self.now].sum.slots > self.groups[self.now].then.slots {
+        let group = &self.groups[self.now];
+        if group.td.is_some() && group.sum.executions > group.then.executions {
             self.next()?;
         }
-        // (executions that others' events kept from being counted, in part or whole)
+        // (in parts of executions in which others held the counters any clock and all slots may have been)
         let (enabled, running) = (self.over.enabled_ns, self.over.running_ns);
-        let width = self.groups[self.now].td()?.info()?.slots_per_cycle;
-        let most_slots_per_ns = self.over.most_slots_per_ns_between().min(slots_per_ns(width));
-        let uncounted = enabled.saturating_sub(running) as f64 * most_slots_per_ns;
+        let uncounted = enabled.saturating_sub(running) as f64 * slots_per_ns(self.slots_per_cycle);
         let part = if uncounted > 0.0 { uncounted / (uncounted + self.over.slots as f64) } else { 0.0 };
         let mut nodes = self.over.nodes(part);
         nodes.retain(|node| !self.tree.is_part(node.id));
         nodes.iter_mut().for_each(|node| node.running = running as f64 / enabled.max(1) as f64);
+        let is_missing = |id: &&u32| !nodes.iter().any(|node| node.id == **id);
+        let missing: Vec<Node> =
+            self.named.iter().filter(is_missing).map(|id| self.unmeasured(*id)).collect();
+        nodes.extend(missing);
+        nodes.sort_by_key(|node| (node.level, node.parent, node.id));
         Ok(nodes)
+    }
+
+    /// A node of which nothing is known.
+    fn unmeasured(&self, id: u32) -> Node {
+        Node {
+            size: size_of::<Node>() as u32,
+            id,
+            parent: self.tree.parent(id),
+            level: self.tree.level(id),
+            unit: self.tree.unit(id),
+            value: f64::NAN,
+            low: f64::NAN,
+            high: f64::NAN,
+            ..Node::default()
+        }
     }
 
     /// The turn is over, and the next begins. (Where its group cannot be opened another's does.)
@@ -311,7 +342,11 @@ impl RegionTurns {
                     if let Choice::Drill(drill) = &mut self.choice {
                         drill.exclude(next);
                     }
-                    self.groups[self.now].begin(&self.options)?;
+                    let group = &mut self.groups[self.now];
+                    if let Err(why) = group.begin(&self.options) {
+                        group.td = None; // (what it does not count is not to look like nothing)
+                        return Err(why);
+                    }
                 }
             }
         }
