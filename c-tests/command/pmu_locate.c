@@ -70,12 +70,6 @@ static void read_text(void)
     globfree(&texts);
 }
 
-/* Two instructions a turn. */
-#define FUNCTION(name)                                                                     \
-    static __attribute__((noinline, noclone)) void name(uint64_t turns)                    \
-    {                                                                                      \
-        __asm__ volatile("1: dec %0\n jnz 1b # " #name : "+r"(turns) : : "cc");            \
-    }
 FUNCTION(much)
 FUNCTION(less)
 

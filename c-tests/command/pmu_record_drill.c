@@ -4,6 +4,7 @@
  * No arguments.
  * needs: counters, not-hybrid */
 #include "lib/plants.h"
+#include "lib/functions.h"
 #include "lib/profile.h"
 #include <pthread.h>
 
@@ -14,12 +15,6 @@ enum { TURNS = 100000 };
 /* Retire latencies of these in each function, in hundredths of a cycle. */
 static const uint64_t LATENCIES[] = {1234, 5725};
 
-/* Two instructions a turn. */
-#define FUNCTION(name)                                                                     \
-    static __attribute__((noinline, noclone)) void name(uint64_t turns)                    \
-    {                                                                                      \
-        __asm__ volatile("1: dec %0\n jnz 1b # " #name : "+r"(turns) : : "cc");            \
-    }
 FUNCTION(much)
 FUNCTION(less)
 

@@ -3,6 +3,15 @@
 #define FUNCTIONS_H
 #include "vm/mix.h"
 
+#if defined(__x86_64__)
+/* A function of two instructions a turn. */
+#define FUNCTION(name)                                                                     \
+    static __attribute__((noinline, noclone)) void name(uint64_t turns)                    \
+    {                                                                                      \
+        __asm__ volatile("1: dec %0\n jnz 1b # " #name : "+r"(turns) : : "cc");            \
+    }
+#endif
+
 enum { MOST_FUNCTIONS = 400, OTHER_MIXES = 4 };
 
 /* The true mix of function `k`, and with other mixes of function `k - OTHER_MIXES`. No two are alike. */

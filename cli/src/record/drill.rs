@@ -72,6 +72,12 @@ pub(super) fn recorded(arguments: &Arguments, view: Option<View>) -> Result<End,
         "-o: --drill writes a text or .json; other formats have one node that it finds (--locate NODE)",
     );
     let view = view.map_err(failed)?;
+    if deep_tree().is_none() {
+        return Err(failed(
+            "--drill: no tree with thresholds is published for this CPU, or its core is not counted (`topdown check` says which); `topdown record` \
+             without it tells which functions waste slots",
+        ));
+    }
     let wanted = DeepNodes { drill: true, ..DeepNodes::default() };
     let cpus = arguments.of_cpus().and_then(|cpus| cpus.online());
     let plan = TurnPlan::of(None, &wanted, cpus.as_ref(), false)?;
@@ -134,8 +140,9 @@ impl DrillRecorder {
 
     /// On a process that is about to execute the command.
     fn of_command(pid: i32, plan: &TurnPlan) -> Result<DrillRecorder, String> {
-        let groups = OutsideGroups::of_whole(pid, &Options::default(), &[], plan).map_err(text)?;
+        // (the groups take what descriptors are left)
         let recorder = Recorder::of_events(Vec::new(), &[pid], false).map_err(text)?;
+        let groups = OutsideGroups::of_whole(pid, &Options::default(), &[], plan).map_err(text)?;
         Ok(DrillRecorder::new(groups, Followed::Threads(Box::new(recorder))))
     }
 
