@@ -140,10 +140,10 @@ impl DrillRecorder {
 
     /// On a process that is about to execute the command.
     fn of_command(pid: i32, plan: &TurnPlan) -> Result<DrillRecorder, String> {
-        // (the groups take what descriptors are left)
-        let recorder = Recorder::of_events(Vec::new(), &[pid], false).map_err(text)?;
+        // (the groups take what descriptors are left, and say best why there is nothing)
+        let recorder = Recorder::of_events(Vec::new(), &[pid], false);
         let groups = OutsideGroups::of_whole(pid, &Options::default(), &[], plan).map_err(text)?;
-        Ok(DrillRecorder::new(groups, Followed::Threads(Box::new(recorder))))
+        Ok(DrillRecorder::new(groups, Followed::Threads(Box::new(recorder.map_err(text)?))))
     }
 
     /// On others.
