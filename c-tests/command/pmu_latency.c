@@ -1,6 +1,6 @@
 /* Retire latencies: what `topdown stat --record-tpebs` tells of events is their mean latency, within a tenth of a cycle and within its own
  * interval, and nodes that follow from latencies are what their published formulas say of these and of the rates at which the program's
- * events truly happen. Without it such a node is refused with the option's name. Arguments: the seed.
+ * events truly happen. By published constants (--tpebs-mode) they have no bound. Without it such a node is refused with the option's name. Arguments: the seed.
  * needs: counters, explore */
 #include "lib/formulas.h"
 
@@ -116,6 +116,43 @@ static void saturated_is_told(struct text_line *event)
     rates_are_kept();
 }
 
+/* Constants stand for latencies where that is asked for: they are those of the text, and what follows from them has no bound. */
+static void constants_have_no_bound(const char *nodes, const char *metrics, int wanted)
+{
+    int compared = 0, has_constants = 0;
+    for (int k = 0; k < all_timed; k++)
+        has_constants |= timed[k]->published > 0;
+    const int status = stat_of((const char *const[]){"--tpebs-mode", "published", "--nodes", nodes, "--metrics", metrics, NULL}, "4000");
+    CHECK_EQ(status, has_constants ? 0 : 125);
+    if (!has_constants) {
+        CHECK(strstr(stat_said(), "no retire latencies are published for this CPU") != NULL);
+        return;
+    }
+    read_report();
+    CHECK(strstr(report, "retire latencies are constants that Intel has published of one machine, not measured here") != NULL);
+    for (int k = 0; k < all_timed; k++) {
+        char name[100];
+        double of[3];
+        snprintf(name, sizeof name, "%s:R", timed[k]->name);
+        if (!figure_of(name, of))
+            continue;
+        fprintf(stderr, "%s: %.6f, is %.2f\n", name, of[0], timed[k]->published);
+        CHECK_EQ((long long)(of[0] * 100 + 0.5), (long long)(timed[k]->published * 100 + 0.5));
+        CHECK(of[1] == 0 && isinf(of[2]));
+        compared++;
+    }
+    CHECK(compared > 0);
+    for (const struct text_line *node = lines; node < lines + all; node++) {
+        double share[3];
+        if (node->formula == NULL || node->unit[0] == 0 || node->is_metric || !strstr(node->formula, OF_LATENCY) || !told(node->name, share))
+            continue;
+        fprintf(stderr, "%s: %f, between %f and %f\n", node->name, share[0], share[1], share[2]);
+        CHECK(share[0] >= 0 && share[1] == 0 && share[2] == 1);
+        wanted--;
+    }
+    CHECK_EQ(wanted, 0);
+}
+
 int main(int argc, char **argv)
 {
     /* (of a hybrid CPU its first one, a P-core, is counted, and nothing else runs there than the program) */
@@ -176,6 +213,7 @@ int main(int argc, char **argv)
     read_report();
     CHECK_EQ(latencies_are_true(), events);
     CHECK_EQ(nodes_are_true(), wanted);
+    constants_have_no_bound(nodes, metrics, wanted);
     if (in_gate())
         return 0;
     saturated_is_told(timed[seed % (uint64_t)all_timed]);

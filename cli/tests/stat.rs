@@ -70,6 +70,7 @@ fn unknown_endings_and_targets_are_refused_before_anything_runs() {
         ("-o report.xml echo ran", "-o report.xml: no report has this ending"),
         ("-r 2 -o report.html echo ran", "rows are a text, .csv or .json, not .html"),
         ("-I 100 -o /none/rows.csv echo ran", "/none/rows.csv: cannot write the report"),
+        ("--record-tpebs --tpebs-mode max echo ran", "--tpebs-mode: the smallest, the largest or the last"),
         ("-p 2147483647 echo ran", "there is no process 2147483647"),
         ("--per-thread -I 100 echo ran", "--per-thread of a command: not with --interval-print"),
         ("--per-thread -r 2 echo ran", "--per-thread of a command: not with --interval-print"),

@@ -83,6 +83,8 @@ pub struct DeepEvent {
     pub period: u64,
     /// The CPU can sample the instruction itself.
     pub is_precise: bool,
+    /// Its mean retire latency on some machine, in cycles, as published.
+    pub latency: Option<f64>,
 }
 
 /// What a node is a share of.
@@ -329,6 +331,11 @@ fn percent(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| format!("'{text}' is no percentage")).map(|percent: f64| percent / 100.0)
 }
 
+fn cycles(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number| (0.0..65536.0).contains(number));
+    number.ok_or_else(|| format!("'{text}' is no latency in cycles"))
+}
+
 fn event(name: &str, config: &str, properties: &[&str]) -> Result<DeepEvent, String> {
     let mut event = DeepEvent { name: name.into(), config: number(config)?, ..DeepEvent::default() };
     let mut rest = properties.iter();
@@ -339,6 +346,7 @@ fn event(name: &str, config: &str, properties: &[&str]) -> Result<DeepEvent, Str
             "extra" => event.config1 = number(of()?)?,
             "period" => event.period = number(of()?)?,
             "precise" => event.is_precise = true,
+            "latency" => event.latency = Some(cycles(of()?)?),
             "counters" => {
                 for counter in of()?.split(',') {
                     let counter = small(counter)?;

@@ -15,6 +15,7 @@ struct text_line {
     uint64_t config, extra;
     double rate;              /* of an event, in a cycle; NaN: it is the mix's */
     double latency;           /* mean retire latency of an event, in cycles; 0: none takes it */
+    double published;         /* the same of some machine, as the text has it; 0: it has none */
     uint64_t per65536;        /* the rate as the emulated machine takes it; 0: it is not to be set */
 };
 static struct text_line lines[1000];
@@ -192,6 +193,8 @@ static int read_text(const char *path)
             is_it = strstr(text, wanted) != NULL && strstr(text, " from ") == NULL;
         const char *extra = strstr(text, " extra ");
         if (sscanf(text, "event %79s %" SCNi64, line.name, (int64_t *)&line.config) == 2) {
+            const char *published = strstr(text, " latency ");
+            line.published = published ? strtod(published + 9, NULL) : 0;
             line.extra = extra ? strtoull(extra + 7, NULL, 0) : 0;
             line.rate = strstr(text, " fixed") ? 1 : NAN; /* (an instruction takes a cycle, and a cycle one of the reference) */
         } else {

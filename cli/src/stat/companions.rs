@@ -15,6 +15,8 @@ pub struct WantedCompanions {
     pub metrics: Rc<Vec<CompanionMetric>>,
     /// `Options::group` of each turn, if it counts for them; else 0.
     pub groups: Vec<u32>,
+    /// Retire latencies are published constants of some machine, and not of this program.
+    pub has_published_latencies: bool,
 }
 
 /// What the turns of one group counted: sums, each turn as many times as it stands for, and sums of products.
@@ -146,13 +148,15 @@ pub fn figures(
     counted: &BTreeMap<u32, TurnCounts>,
     whole: &WholeCount,
 ) -> Vec<CompanionFigure> {
-    wanted.metrics.iter().map(|companion| figure(companion, counted, whole)).collect()
+    let of = |companion| figure(companion, counted, whole, wanted.has_published_latencies);
+    wanted.metrics.iter().map(of).collect()
 }
 
 fn figure(
     companion: &CompanionMetric,
     counted: &BTreeMap<u32, TurnCounts>,
     whole: &WholeCount,
+    is_published: bool,
 ) -> CompanionFigure {
     let none = CompanionFigure {
         name: companion.name.clone(),
@@ -168,6 +172,7 @@ fn figure(
     let estimated = estimates(&places, counted, whole);
     let sampled =
         estimated.and_then(|estimates| match unsampled(companion, &latencies, &estimates, counted) {
+            Some(_) if is_published => Err("no retire latency of its events is published".into()),
             Some(why) => Err(why),
             None => Ok(estimates),
         });
@@ -192,8 +197,9 @@ fn figure(
             let is_open = latencies.iter().any(|told| {
                 told.saturated > 0 || told.samples == 0 || told.latencies == 0.0 && told.unsampled() > 0.0
             });
-            let high = high.filter(|_| !is_open);
-            let low = low.filter(|_| !is_open || companion.node == TD_NODE_NONE);
+            let is_constant = is_published && !latencies.is_empty();
+            let high = high.filter(|_| !is_open && !is_constant);
+            let low = low.filter(|_| !is_constant && (!is_open || companion.node == TD_NODE_NONE));
             CompanionFigure { value, low, high, why: why.into(), ..none }
         }
     }
@@ -395,10 +401,12 @@ fn slopes(of: &impl Fn(&[f64]) -> f64, counts: &[f64]) -> Vec<f64> {
 pub fn wanted_of(
     metrics: &Rc<Vec<CompanionMetric>>,
     groups: impl Iterator<Item = u32>,
+    has_published_latencies: bool,
 ) -> Option<Rc<WantedCompanions>> {
     let taken = groups_of(metrics);
     let groups = groups.map(|group| if taken.contains(&group) { group } else { 0 }).collect();
-    (!metrics.is_empty()).then(|| Rc::new(WantedCompanions { metrics: Rc::clone(metrics), groups }))
+    (!metrics.is_empty())
+        .then(|| Rc::new(WantedCompanions { metrics: Rc::clone(metrics), groups, has_published_latencies }))
 }
 
 /// The groups that count these: `Options::group` of each.

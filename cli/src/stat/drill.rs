@@ -30,8 +30,10 @@ pub struct TurnPlan {
     pub drills: bool,
     /// Companion figures to be told, and nodes that follow from retire latencies.
     pub metrics: Rc<Vec<CompanionMetric>>,
-    /// Events that are sampled for their retire latency.
+    /// Events whose retire latency is told.
     pub timed: Vec<TimedEvent>,
+    /// What says how long it is.
+    pub latencies: LatencyMode,
 }
 
 /// A name of a list.
@@ -59,12 +61,37 @@ pub struct DeepNodes {
     /// Sample retire latencies (PEBS with timing), and tell the nodes that follow from them; alone: tell the latencies
     #[arg(long)]
     pub record_tpebs: bool,
+    /// Where retire latencies are from: samples (mean), or constants that Intel has published of one machine, up to twelve times off: nodes
+    /// that follow from these have no bound. perf's min, max and last tell no share, and are refused
+    #[arg(long, value_name = "MODE", value_enum, default_value_t)]
+    pub tpebs_mode: LatencyMode,
+}
+
+/// What says how long an event takes to retire.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LatencyMode {
+    /// The mean of samples
+    #[default]
+    Mean,
+    /// A published constant
+    Published,
+    #[value(hide = true)]
+    Min,
+    #[value(hide = true)]
+    Max,
+    #[value(hide = true)]
+    Last,
 }
 
 impl DeepNodes {
     /// Whether companion figures are wanted, retire latencies among them.
     pub fn has_figures(&self) -> bool {
-        self.record_tpebs || !self.metrics.is_empty()
+        self.has_latencies() || !self.metrics.is_empty()
+    }
+
+    /// Whether all retire latencies are wanted, or all nodes that are named and follow from them.
+    fn has_latencies(&self) -> bool {
+        self.record_tpebs || self.tpebs_mode == LatencyMode::Published
     }
 
     /// Whether what is wanted has a place in reports of this format.
@@ -95,6 +122,12 @@ impl TurnPlan {
     ) -> Result<TurnPlan, Failure> {
         let subtree = |subtree| TurnPart { subtree, group: 0 };
         let own = |level| topdown::subtrees_of_level(level).into_iter().map(subtree);
+        if let LatencyMode::Min | LatencyMode::Max | LatencyMode::Last = wanted.tpebs_mode {
+            return Err(failed(
+                "--tpebs-mode: the smallest, the largest or the last latency of an event tells no share of a node: take mean (which has \
+                 an interval), or published",
+            ));
+        }
         let of_nodes = wanted.drill || !wanted.nodes.is_empty();
         let level = match level {
             None if of_nodes => DEEPEST,
@@ -131,7 +164,13 @@ impl TurnPlan {
         let of_metrics = companions::groups_of(&metrics).into_iter();
         let of_metrics = of_metrics.map(|group| TurnPart { subtree: TD_NODE_NONE, group });
         let parts = of_levels.into_iter().chain(of_metrics).collect();
-        Ok(TurnPlan { parts, drills: wanted.drill, metrics: Rc::new(metrics), timed })
+        Ok(TurnPlan {
+            parts,
+            drills: wanted.drill,
+            metrics: Rc::new(metrics),
+            timed,
+            latencies: wanted.tpebs_mode,
+        })
     }
 }
 
@@ -140,7 +179,7 @@ fn timed_nodes(tree: &DeepTree, level: u32, wanted: &DeepNodes) -> Vec<u32> {
     let named: Vec<u32> =
         wanted.nodes.iter().filter_map(|name| topdown::metric_of_name(name)).map(|node| node.id).collect();
     let is_wanted = |id: &u32| tree.level(*id) <= level && (wanted.nodes.is_empty() || named.contains(id));
-    tree.timed().filter(|id| wanted.record_tpebs && is_wanted(id)).collect()
+    tree.timed().filter(|id| wanted.has_latencies() && is_wanted(id)).collect()
 }
 
 /// What counts a tree down to this level, or these of its nodes, if there are some.
@@ -185,7 +224,7 @@ fn companions_of(
         wanted.metrics.iter().cloned().partition(|item| metric_files::is_file(item));
     let files = MetricFiles::read(paths, counts_kernel)?;
     // (of nodes that are named it samples what these take)
-    let has_all = wanted.record_tpebs && wanted.nodes.is_empty();
+    let has_all = wanted.has_latencies() && wanted.nodes.is_empty();
     let names: Vec<String> = names.into_iter().chain(has_all.then(|| LATENCY.into())).collect();
     let counted = counted_companions(&names, nodes, files.given(), most_groups).ok_or_else(|| {
         refused("there is no room for the groups of so many figures: name fewer, or a file of fewer".into())
@@ -196,14 +235,14 @@ fn companions_of(
     let all = &counted.metrics;
     let built_in = topdown::companions();
     files.check(all)?;
-    if wanted.record_tpebs && counted.timed.is_empty() {
+    if wanted.has_latencies() && counted.timed.is_empty() {
         let what = if wanted.nodes.is_empty() {
             "no node of this CPU's tree follows"
         } else {
             "none of these nodes follows"
         };
         return Err(failed(format!(
-            "--record-tpebs: {what} from retire latencies, no counter is left for them beside level 1, or other figures have all turns"
+            "--record-tpebs, --tpebs-mode: {what} from retire latencies, no counter is left for them beside level 1, or other figures have all turns"
         )));
     }
     let has_names = !names.is_empty() || !wanted.metrics.is_empty();
@@ -215,6 +254,13 @@ fn companions_of(
     if all.iter().any(|one| one.untold.is_empty()) && companions::groups_of(all).is_empty() {
         return Err(refused(
             "none of these figures takes an event, which is what is counted: name one that does".into(),
+        ));
+    }
+    if wanted.tpebs_mode == LatencyMode::Published
+        && counted.timed.iter().all(|event| event.latency.is_none())
+    {
+        return Err(failed(
+            "--tpebs-mode published: no retire latencies are published for this CPU; --record-tpebs samples them",
         ));
     }
     files.say_replaced(&built_in);

@@ -6,7 +6,7 @@
 
 use super::clock::{TaskClock, TimeOf};
 use super::companions;
-use super::drill::{self, TurnPlan};
+use super::drill::{self, LatencyMode, TurnPlan};
 use super::figures::{StatFigures, by_pmu};
 use super::group::GroupCount;
 use super::group::{GroupTarget, Reading, StatGroup};
@@ -93,7 +93,8 @@ impl GroupsInTurns {
         let drill =
             if plan.drills && has_whole { DrillDown::new(&opened, told(), identity::unique()) } else { None };
         let of_turns = opened.iter().map(|part| part.group).chain([0]).take(turns.len());
-        let wanted = companions::wanted_of(&plan.metrics, of_turns);
+        let is_published = plan.latencies == LatencyMode::Published && !plan.timed.is_empty();
+        let wanted = companions::wanted_of(&plan.metrics, of_turns, is_published);
         let over = drill.as_ref().map_or(Stretches::of_turns(turns.len()), DrillDown::none_yet);
         let rotation = Rotation::new(turns.len(), identity::unique());
         match refused {
@@ -152,6 +153,10 @@ impl GroupsInTurns {
             if events.is_empty() {
                 continue;
             }
+            if plan.latencies == LatencyMode::Published {
+                self.timed[turn] = TimedTurn::published(&events);
+                continue;
+            }
             let start = match turn {
                 0 if command.is_empty() => TimedStart::Now,
                 0 => TimedStart::OnExec,
@@ -160,8 +165,8 @@ impl GroupsInTurns {
             let places = timed::places(command, self.turns[turn].all.iter().map(|group| &group.of));
             let samplers = timed::open(&events, places, kernel, start);
             // (what is counted is told all the same)
-            let samplers = samplers.inspect_err(|why| refused = Some(why.to_string())).ok();
-            self.timed[turn] = TimedTurn { events: events.len(), samplers };
+            let samplers = samplers.inspect_err(|why| refused = Some(why.to_string()));
+            self.timed[turn] = samplers.map_or(TimedTurn::Refused(events.len()), TimedTurn::Sampled);
         }
         refused.into_iter().for_each(|why| say(&why));
     }

@@ -7,30 +7,56 @@ use perf_event_open_sys::bindings::PERF_TYPE_RAW;
 use std::collections::BTreeSet;
 use std::io;
 use topdown::{Error, TimedEvent};
-use topdown_record::{TimedSamplers, TimedSamples, TimedStart, TimedTarget};
+use topdown_record::{FEWEST_LATENCIES, TimedSamplers, TimedSamples, TimedStart, TimedTarget};
 use topdown_seam::sysfs::Sysfs;
 
 /// The PMUs whose cores have them.
 const PMUS: [&str; 2] = ["cpu_core", "cpu"];
 
-/// What is sampled beside a turn: so many events; none of them, if they cannot be.
-#[derive(Debug, Default)]
-pub struct TimedTurn {
-    pub events: usize,
-    pub samplers: Option<TimedSamplers>,
+/// What is sampled beside a turn.
+#[derive(Debug)]
+pub enum TimedTurn {
+    /// Events.
+    Sampled(TimedSamplers),
+    /// So many events cannot be.
+    Refused(usize),
+    /// None is: of these events this is published.
+    Published(Vec<TimedSamples>),
+}
+
+impl Default for TimedTurn {
+    fn default() -> TimedTurn {
+        TimedTurn::Refused(0)
+    }
 }
 
 impl TimedTurn {
+    /// Of published latencies.
+    pub fn published(events: &[TimedEvent]) -> TimedTurn {
+        let samples = |latency| TimedSamples {
+            samples: FEWEST_LATENCIES,
+            events: 1.0,
+            counted: 1.0,
+            latencies: latency,
+            ..TimedSamples::default()
+        };
+        let told = events.iter().map(|event| event.latency.map_or(TimedSamples::default(), samples));
+        TimedTurn::Published(told.collect())
+    }
+
     /// Whether they sample from now on.
     pub fn switch(&self, on: bool) {
-        self.samplers.iter().for_each(|samplers| samplers.switch(on));
+        if let TimedTurn::Sampled(samplers) = self {
+            samplers.switch(on);
+        }
     }
 
     /// What the samples since the last time told of each.
     pub fn take(&mut self) -> Vec<TimedSamples> {
-        match &mut self.samplers {
-            Some(samplers) => samplers.take(),
-            None => vec![TimedSamples::default(); self.events],
+        match self {
+            TimedTurn::Sampled(samplers) => samplers.take(),
+            TimedTurn::Refused(events) => vec![TimedSamples::default(); *events],
+            TimedTurn::Published(told) => told.clone(),
         }
     }
 }

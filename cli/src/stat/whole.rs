@@ -16,6 +16,10 @@ use topdown_report::model::{CompanionFigure, Machine, Run};
 use topdown_report::{Gaps, OutsideCount, ProcessSums};
 
 /// For the report, of groups that take turns.
+/// What is to be known of figures that take constants.
+const PUBLISHED_LATENCIES: &str = "retire latencies are constants that Intel has published of one machine, not measured here: what \
+                                   follows from them has no bound, and may be several times off (--record-tpebs samples them)";
+
 fn turns_note(stretches: &CountedStretches, is_found: bool) -> String {
     let note = "groups of its parts took turns: what is below level 1 is of a part of the time, which its bound allows for";
     let found = match (stretches.is_drilled() && !is_found, stretches.is_short()) {
@@ -26,7 +30,9 @@ fn turns_note(stretches: &CountedStretches, is_found: bool) -> String {
              drilled deeper"
         )),
     };
-    let remarks = [Some(note.to_string()), stretches.remark(), found];
+    let has_constants = stretches.companions.as_ref().is_some_and(|wanted| wanted.has_published_latencies);
+    let constants = has_constants.then(|| PUBLISHED_LATENCIES.into());
+    let remarks = [Some(note.to_string()), stretches.remark(), found, constants];
     remarks.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 

@@ -19,7 +19,7 @@ pub enum CountPlace {
 }
 
 /// An event that is sampled for its retire latency while a group has its turn.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TimedEvent {
     /// Its maker's name.
     pub name: String,
@@ -29,6 +29,8 @@ pub struct TimedEvent {
     pub config1: u64,
     /// The published number of such events from one sample to the next; 0: none is.
     pub period: u64,
+    /// Its mean retire latency on some machine, in cycles, as published.
+    pub latency: Option<f64>,
     /// `Options::group`.
     pub group: u32,
 }
@@ -208,8 +210,8 @@ fn is_called(own: &str, groups: &[String], name: &str) -> bool {
 
 impl TimedEvent {
     pub(super) fn of(event: &DeepEvent, group: u32) -> TimedEvent {
-        let DeepEvent { name, config, config1, period, .. } = event.clone();
-        TimedEvent { name, config, config1, period, group }
+        let DeepEvent { name, config, config1, period, latency, .. } = event.clone();
+        TimedEvent { name, config, config1, period, latency, group }
     }
 }
 
