@@ -46,7 +46,7 @@ fn options_that_clash_are_errors() {
         "-x , --csv true",
         "--wait -a",
         "--td-level 7 true",
-        "--subtree light_operations true",
+        "--subtree lcp true",
         "--subtree retiring --td-level 1 true",
         "--unknown true",
         "-z true",

@@ -189,7 +189,7 @@ fn the_header_has_a_constant_of_each_node_down_to_level_2_and_of_no_other() {
 fn a_subtree_has_perfs_name_of_its_root() {
     assert_eq!(super::subtree_of_name("frontend_bound"), Some(metrics::TD_NODE_FRONTEND_BOUND));
     assert_eq!(super::subtree_of_name("tma_ifetch_latency"), Some(metrics::TD_NODE_IFETCH_LATENCY));
-    for name in ["tma_light_operations", "frontend bound", "Frontend_bound", "tma_", ""] {
+    for name in ["tma_lcp", "frontend bound", "Frontend_bound", "tma_", ""] {
         assert_eq!(super::subtree_of_name(name), None, "{name}");
     }
 }
