@@ -2,11 +2,14 @@
 #![forbid(unsafe_code)]
 
 mod drill;
+mod sampled;
 
 use crate::outcome::{Failure, ended, failed, not_run};
+use crate::require::{Requirement, judged};
 use crate::say;
 use crate::stat::{StatTarget, cpu_list};
 use crate::sys::{self, End, Interrupts};
+use sampled::Sampled;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
@@ -19,7 +22,7 @@ use std::time::{Duration, Instant};
 use topdown_record::views::{Heading, View, says_no_callers, says_nothing};
 use topdown_record::{
     CallGraph, EventSampling, Journal, JournalContents, Profile, RecordUntil, Recorder, Settings,
-    SourcePlace, counted_events, lbr_of_cpus,
+    SourcePlace, lbr_of_cpus,
 };
 use topdown_report::Output;
 
@@ -35,9 +38,10 @@ pub struct Arguments {
     /// Record whatever runs on these CPUs: a list such as 0-3,7
     #[arg(short = 'C', long = "cpu", value_name = "CPUS", value_parser = cpu_list, conflicts_with = "pid")]
     cpus: Option<BTreeSet<u32>>,
-    /// Bursts per second and thread, or with -a or -C per second and CPU. One costs the thread some 16,000 instructions
-    #[arg(short = 'F', long, value_name = "N", default_value_t = Settings::default().frequency, value_parser = clap::value_parser!(u32).range(1..=2000))]
-    frequency: u32,
+    /// Bursts per second and thread, or with -a or -C per second and CPU [default: 500]. One costs the thread some 16,000 instructions. Where
+    /// slots cannot be told, samples per second of CPU time [default: 1000]
+    #[arg(short = 'F', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=2000))]
+    frequency: Option<u32>,
     /// Bursts take no more than this part of a thread's time, by measurement: fewer are begun than -F says, and that is said
     #[arg(long, value_name = "PERCENT", default_value_t = 100.0 * Settings::default().budget, value_parser = percent)]
     budget: f64,
@@ -70,6 +74,9 @@ pub struct Arguments {
     /// nodes are over their thresholds, and which functions and lines have them. A text, or .json
     #[arg(long, conflicts_with_all = ["frequency", "gap", "budget", "td_level", "call_graph", "kernel", "condition", "locate"])]
     drill: bool,
+    /// Exit with status 123 if the command succeeds, and how slots divide is not told, or not down to this level
+    #[arg(long, value_name = "slots|LEVEL", conflicts_with_all = ["from", "drill"])]
+    require: Option<Requirement>,
     /// With --locate, how many events from one sample to the next [default: as many as its maker has published]; with --where, what the
     /// event that samples counts in a stretch of which it is told whether the condition held [default: such that the longer of the two
     /// periods is 1,000,000]
@@ -119,7 +126,7 @@ where one of them comes first: each is a stretch of the program in which the con
 
 Exit status: that of the command, and if a signal killed it, by the same signal; 126 if the command cannot be
 executed, 127 if it is not found; 125 if `topdown` itself fails before it runs, as for wrong arguments, or without a command cannot
-write the profile.";
+write the profile; 123 if it succeeds and slots are not told as --require says.";
 
 const NO_SOURCE: &str = "--source: only texts with --lines and .html show lines of source files";
 
@@ -204,13 +211,16 @@ fn recorded(arguments: &Arguments) -> Result<End, Failure> {
     if arguments.drill {
         return drill::recorded(arguments, view);
     }
-    let sampling = arguments.sampling().map_err(failed)?;
-    let recorder = |pids: &[i32], there: bool| arguments.recorder(sampling.as_ref(), pids, there);
-    if arguments.command.is_empty() {
-        arguments.others(view, recorder)
-    } else {
-        arguments.command(view, recorder)
+    let sampled = Sampled::of(arguments).map_err(failed)?;
+    if let Some(why) = sampled.has_no_recording().filter(|_| view.is_none()) {
+        return Err(failed(why));
     }
+    let recorder = |pids: &[i32], there: bool| sampled.recorder(arguments, pids, there);
+    let end = match arguments.command.is_empty() {
+        true => arguments.others(view, recorder),
+        false => arguments.command(view, recorder),
+    };
+    judged(end?, arguments.require.and_then(|required| sampled.lacks(required)))
 }
 
 impl Arguments {
@@ -249,36 +259,6 @@ impl Arguments {
             Some(cpus) => sampling.only_on(cpus).map(Some),
             None => Ok(Some(sampling)),
         }
-    }
-
-    fn recorder(
-        &self,
-        sampling: Option<&EventSampling>,
-        pids: &[i32],
-        there: bool,
-    ) -> Result<Recorder, String> {
-        if let Some(sampling) = sampling {
-            let recorder = match self.of_cpus() {
-                Some(_) => Recorder::of_events_on_cpus(vec![sampling.clone()], self.cpus.clone()),
-                None => Recorder::of_events(vec![sampling.clone()], pids, there),
-            };
-            return recorder.map_err(|error| error.to_string());
-        }
-        let cpus = self.of_cpus().unwrap_or(StatTarget::Cpus(None)).online().unwrap_or_default();
-        let events = counted_events(self.td_level.unwrap_or(0), self.kernel, &cpus)
-            .map_err(|error| error.to_string())?;
-        let settings = Settings {
-            frequency: self.frequency,
-            gap: self.gap,
-            budget: self.budget / 100.0,
-            callers: self.call_graph,
-            kernel: self.kernel,
-        };
-        let recorder = match self.of_cpus() {
-            Some(_) => Recorder::of_cpus(events, self.cpus.clone(), settings),
-            None => Recorder::new(events, pids, there, settings),
-        };
-        recorder.map_err(|error| error.to_string())
     }
 
     /// The command as headings have it, with the CPUs that are recorded while it runs.
@@ -385,8 +365,11 @@ impl Arguments {
 
     /// Keeps what is recorded beside the file that will be written, if there will be one.
     fn keep(&self, recorder: &mut Recorder, heading: &Heading) {
-        let whole = self.condition.is_none() && self.locate.is_none(); // (samples of an event are no bursts)
-        let file = self.output.as_deref().filter(|path| whole && !topdown_report::is_stdout(path));
+        // (samples of an event are no bursts)
+        let file = self
+            .output
+            .as_deref()
+            .filter(|path| !recorder.samples_events() && !topdown_report::is_stdout(path));
         let Some(file) = file.filter(|path| has_room_beside(path)) else { return };
         let mut beside = file.as_os_str().to_os_string();
         beside.push(format!(".{}.recording", std::process::id()));

@@ -206,9 +206,47 @@ fn a_dash_is_standard_output() {
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert!(stdout.starts_with("ran\n"), "{stdout}");
     match said(&output) {
-        text if text.is_empty() => assert!(stdout.contains("topdown: echo ran ("), "{stdout}"),
+        text if text.is_empty() => assert!(stdout.contains("topdown: echo ran"), "{stdout}"),
         text => assert!(stdout == "ran\n" && text.contains("nothing is recorded: "), "{stdout}{text}"),
     }
+}
+
+/// Where nothing tells how slots divide there is a profile of time, which says why, in each format.
+#[test]
+fn without_counters_each_format_has_time_alone() {
+    let text = said(&record("seq 10"));
+    if !text.contains(", time alone (") {
+        eprintln!("there are counters here, or no timers: nothing is tested: {text}");
+        return;
+    }
+    assert_eq!(
+        text.lines().nth(1).unwrap().find("How slots divide cannot be told here, and this is time alone: "),
+        Some(0)
+    );
+    let file =
+        |ending: &str| std::env::temp_dir().join(format!("topdown-time-{}.{ending}", std::process::id()));
+    let written = |ending: &str| {
+        let output = record(&format!("-o {} seq 3000000", file(ending).display()));
+        assert_eq!((output.status.code(), &*said(&output)), (Some(0), ""), "{ending}");
+        let bytes = std::fs::read(file(ending)).unwrap();
+        std::fs::remove_file(file(ending)).unwrap();
+        bytes
+    };
+    for (ending, has) in [
+        ("txt", ", time alone ("),
+        ("csv", "core,function,module,scope,time_ns,time,time_low,time_high,windows,time_by"),
+        ("json", "\"time_alone\": {"),
+        ("html", "this is time alone: "),
+        ("svg", "CPU time"),
+        ("firefox.json", "\"name\":\"CPU time\""),
+    ] {
+        let text = String::from_utf8(written(ending)).unwrap();
+        assert!(text.contains(has), "{ending}: {text}");
+    }
+    assert!(!written("pprof").is_empty());
+    let refused = record(&format!("-o {} echo ran", file("recording").display()));
+    assert_eq!((refused.status.code(), refused.stdout.as_slice()), (Some(125), &b""[..]));
+    assert!(said(&refused).contains("of time alone there is no .recording"), "{}", said(&refused));
 }
 
 #[test]

@@ -50,7 +50,8 @@ impl EventShare {
             left_out,
             all: tally.all.count,
             is_counted: tally.uncounted == 0,
-            part: part(tally, period),
+            // (a CPU's clock goes on while that is idle)
+            part: part(tally, period).filter(|_| sampling.knows_all()),
             counted: if tally.all.enabled > 0 {
                 tally.all.running as f64 / tally.all.enabled as f64
             } else {

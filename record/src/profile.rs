@@ -6,6 +6,7 @@ use crate::cpus::CpuTotals;
 use crate::estimate::{
     Background, BurstTime, EstimatedShares, NoShares, SeenIn, SeenInAll, UnsharedWindows, shares,
 };
+use crate::event_sampling::SamplesOf;
 use crate::held::EventShare;
 use crate::mean_latency::{LatencyTally, MeanLatency};
 use crate::processes::PROCESS;
@@ -490,9 +491,28 @@ impl Profile {
         profile
     }
 
+    /// The event that samples stand for, if that is not time.
+    pub(crate) fn event(&self) -> Option<&EventShare> {
+        self.held.as_ref().filter(|held| !held.of.is_time())
+    }
+
+    /// Whether what samples stand for is time.
+    pub(crate) fn is_of_time(&self) -> bool {
+        self.event().is_none()
+    }
+
+    /// Why slots are not told, where time alone is.
+    #[must_use]
+    pub fn no_slots(&self) -> Option<&str> {
+        match &self.held.as_ref()?.of {
+            SamplesOf::Time { why } => Some(why),
+            SamplesOf::Condition { .. } | SamplesOf::Node { .. } => None,
+        }
+    }
+
     /// What tells the time, of one thread or CPU at least: of "timer" nobody knows how wrong it is, "bursts" may be wrong by more than the intervals say; else "counter".
     pub(crate) fn time_by(&self) -> &'static str {
-        match self.cpus.as_ref().map_or(self.by_timer > 0, |cpus| cpus.by_timer) {
+        match self.held.is_some() || self.cpus.as_ref().map_or(self.by_timer > 0, |cpus| cpus.by_timer) {
             true => "timer",
             false if self.unclocked > 0 => "bursts",
             false => "counter",

@@ -231,6 +231,12 @@ impl Recorder {
         self.refused.1.get_or_insert_with(|| refusal(error));
     }
 
+    /// Whether events are sampled, and no bursts begun.
+    #[must_use]
+    pub fn samples_events(&self) -> bool {
+        self.events.is_empty()
+    }
+
     /// Records until something ends it.
     pub fn run(&mut self, mut until: RecordUntil) -> RecordingEnd {
         self.started = Instant::now();

@@ -14,7 +14,7 @@ use topdown_seam::ring::RecordRing;
 /// Samples of a burst: two windows, of which each could have another function in it that the sample between them shows.
 pub(crate) const SAMPLES: u32 = 3;
 /// The smallest page; a ring has room for a burst wherever pages are larger, too.
-const PAGE: usize = 4096;
+pub(crate) const PAGE: usize = 4096;
 /// A burst that begins later than this after it was asked for was not of that instant: the thread slept.
 const LATE_NS: u64 = 500_000;
 

@@ -1,4 +1,4 @@
-//! Samples of an event: of one that locates a node of the tree, or only where a condition holds, by auto counter reload: the ratio of two
+//! Samples of an event: of one that locates a node of the tree, of a timer, or only where a condition holds, by auto counter reload: the ratio of two
 //! events, over stretches that one of them measures.
 
 mod node;
@@ -8,6 +8,7 @@ mod sampler;
 mod samples_of;
 mod selftest;
 mod several;
+mod time;
 mod written;
 
 pub(crate) use sampler::{EventSampler, Tally};
@@ -16,7 +17,9 @@ pub(crate) use several::EventSamplings;
 
 use crate::budget::max_sample_rate;
 use crate::cpus::of_this_cpu;
+use crate::records::CallGraph;
 use crate::sampler::SampledTarget;
+use crate::settings::Settings;
 use resolved::{MachineFacts, PmuSampling, SamplingRule};
 use std::collections::BTreeSet;
 use std::fs;
@@ -63,6 +66,16 @@ impl EventSampling {
         Ok(EventSampling(rule))
     }
 
+    /// Time alone, so many times in a second of it, of CPUs or of threads. `why`: no slots are told. It has been tried on this machine.
+    ///
+    /// # Errors
+    /// What was refused.
+    pub fn of_time(settings: Settings, of_cpus: bool, why: String) -> Result<EventSampling, String> {
+        let mut rule = time::sampled(settings, of_cpus, why);
+        selftest::opened(&mut rule)?;
+        Ok(EventSampling(rule))
+    }
+
     /// One of these PMUs, which no machine need have.
     #[cfg(test)]
     pub(crate) fn made_up(pmus: &[&'static str]) -> EventSampling {
@@ -77,6 +90,8 @@ impl EventSampling {
             is_timed: false,
             reload: None,
             is_counted_beside: true,
+            kernel: false,
+            callers: CallGraph::FramePointers,
         };
         let pmus = pmus.iter().map(pmu).collect();
         EventSampling(SamplingRule { of, event: "cycles".into(), periods, pmus, without: Vec::new() })
@@ -111,12 +126,28 @@ impl EventSampling {
         self.0.pmus.iter().any(|pmu| pmu.is_timed)
     }
 
+    /// Whether it is known what there was to sample: of the time of a CPU it is not.
+    pub(crate) fn knows_all(&self) -> bool {
+        !self.of().is_time() || self.0.pmus.iter().all(|pmu| pmu.is_counted_beside)
+    }
+
+    /// What else is to be known of a recording of it.
+    pub(crate) fn settings(&self) -> Settings {
+        let pmus = &self.0.pmus;
+        let callers = pmus.first().map_or(CallGraph::FramePointers, |pmu| pmu.callers);
+        Settings { kernel: pmus.iter().any(|pmu| pmu.kernel), callers, ..Settings::default() }
+    }
+
     /// How many events no sample stands for that could have one; infinitely many, where not all were counted.
     pub(crate) fn unsampled(&self, tally: &Tally) -> f64 {
         match self.of() {
             SamplesOf::Condition { .. } => 0.0, // (most of it has none)
             SamplesOf::Node { .. } if tally.uncounted > 0 => f64::INFINITY,
-            SamplesOf::Node { .. } => tally.all.count.saturating_sub(tally.held * self.period()) as f64,
+            SamplesOf::Time { .. } if tally.uncounted > 0 => f64::INFINITY,
+            SamplesOf::Time { .. } if !self.knows_all() => 0.0,
+            SamplesOf::Node { .. } | SamplesOf::Time { .. } => {
+                tally.all.count.saturating_sub(tally.held * self.period()) as f64
+            }
         }
     }
 
@@ -171,6 +202,8 @@ impl EventSampling {
                         "--where: none of these CPUs is of {kinds}, and counters of others are not reloaded"
                     )
                 }
+                // (each CPU has timers)
+                SamplesOf::Time { .. } => String::new(),
                 SamplesOf::Node { node, .. } => {
                     format!("--locate {node}: none of these CPUs is of {kinds}, whose tree has it")
                 }

@@ -4,6 +4,7 @@
 use super::resolved::{Config, PmuSampling, SamplingRule, core_pmus};
 use super::samples_of::SamplesOf;
 use super::written::Periods;
+use crate::records::CallGraph;
 use topdown::{DeepTree, LocatingEvent, deep_tree, metric, metric_of_name};
 use topdown_seam::sysfs::Sysfs;
 
@@ -41,6 +42,8 @@ pub(super) fn located(text: &str, period: Option<u64>, sysfs: &Sysfs) -> Result<
         precise_ip: if event.is_precise { PRECISE } else { 0 },
         // (whose nodes follow from latencies, whose samples have them)
         is_timed: event.is_precise && tree.timed().next().is_some(),
+        kernel: false,
+        callers: CallGraph::FramePointers,
         reload: None,
         is_counted_beside: !event.has_one_counter,
     };

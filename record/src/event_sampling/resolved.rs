@@ -3,6 +3,7 @@
 
 use super::samples_of::SamplesOf;
 use super::written::{ConditionText, EventText, Periods};
+use crate::records::CallGraph;
 use perf_event_open_sys::bindings::perf_event_attr;
 use topdown_seam::attr::{self, Word};
 use topdown_seam::sysfs::{Sysfs, SysfsPmu};
@@ -68,6 +69,9 @@ pub(crate) struct PmuSampling {
     pub(super) precise_ip: u64,
     /// Samples tell the retire latency, where the kernel gives it.
     pub(super) is_timed: bool,
+    /// Of the kernel, too.
+    pub(super) kernel: bool,
+    pub(super) callers: CallGraph,
     /// What makes it a condition; none: each overflow is a sample.
     pub(super) reload: Option<Reload>,
     /// There is a counter for a second one, which counts all.
@@ -207,6 +211,8 @@ fn on_pmu(
         is_timed: false,
         reload,
         is_counted_beside: true,
+        kernel: false,
+        callers: CallGraph::FramePointers,
     })
 }
 

@@ -13,7 +13,7 @@ use super::resolved::{Config, PmuSampling, attr_of};
 use super::written::Periods;
 use crate::event::{CLOCK, EventTimes, TaskEvent};
 use crate::records::{CallGraph, RawSample, SamplerRecord, sampled, without_callers};
-use crate::sampler::{SampledTarget, switches_attr};
+use crate::sampler::{PAGE, SampledTarget, switches_attr};
 use perf_event_open_sys::bindings::{PERF_SAMPLE_WEIGHT_STRUCT, perf_event_attr};
 use std::io;
 use topdown_seam::group_read;
@@ -21,6 +21,8 @@ use topdown_seam::ring::RecordRing;
 
 /// Some 300 samples with ten callers each: those of 10 ms are fewer.
 const RING_PAGES: usize = 16;
+/// Samples with the deepest stacks that it has room for.
+const FEWEST_SAMPLES: usize = 8;
 /// Of a CPU, if so much may be locked: some 3,000 switches besides.
 const RING_PAGES_OF_CPU: usize = 64;
 
@@ -112,6 +114,7 @@ pub(crate) struct EventSampler {
     _other: Option<TaskEvent>,
     all: Option<TaskEvent>,
     _switches: Option<TaskEvent>,
+    callers: CallGraph,
     owner: Owner,
     period: u64,
     tally: Tally,
@@ -120,7 +123,7 @@ pub(crate) struct EventSampler {
 
 fn attr(pmu: &PmuSampling, event: Config, mask: u64) -> perf_event_attr {
     let mut attr = attr_of(pmu.kind, event, mask);
-    attr.set_exclude_kernel(1);
+    attr.set_exclude_kernel((!pmu.kernel).into());
     attr.set_exclude_hv(1);
     attr.set_exclude_guest(1);
     // (events of a group have one clock)
@@ -130,12 +133,12 @@ fn attr(pmu: &PmuSampling, event: Config, mask: u64) -> perf_event_attr {
 }
 
 /// A ring for a thread or CPU, with the most room that may be locked.
-fn ring(sampled: &TaskEvent, counted: SampledTarget) -> io::Result<RecordRing> {
+fn ring(sampled: &TaskEvent, callers: CallGraph, counted: SampledTarget) -> io::Result<RecordRing> {
+    let least = (FEWEST_SAMPLES * callers.most_bytes()).div_ceil(PAGE).next_power_of_two();
     match counted {
-        SampledTarget::Thread { .. } => RecordRing::map(sampled, RING_PAGES),
-        SampledTarget::Cpu { .. } => {
-            RecordRing::map(sampled, RING_PAGES_OF_CPU).or_else(|_| RecordRing::map(sampled, RING_PAGES))
-        }
+        SampledTarget::Thread { .. } => RecordRing::map(sampled, least.max(RING_PAGES)),
+        SampledTarget::Cpu { .. } => RecordRing::map(sampled, least.max(RING_PAGES_OF_CPU))
+            .or_else(|_| RecordRing::map(sampled, least.max(RING_PAGES))),
     }
 }
 
@@ -163,7 +166,8 @@ impl EventSampler {
         // (the order is what bits of masks mean; what has no mask comes last)
         let mut first = attr(pmu, pmu.sampled, pmu.reload.map_or(0, |reload| reload.masks[0]));
         first.__bindgen_anon_1.sample_period = periods.sampled;
-        CallGraph::FramePointers.set(&mut first);
+        pmu.callers.set(&mut first);
+        first.set_exclude_callchain_kernel((!pmu.kernel).into());
         first.sample_type |= if pmu.is_timed { u64::from(PERF_SAMPLE_WEIGHT_STRUCT) } else { 0 };
         first.read_format = group_read::GROUP;
         first.set_disabled(1);
@@ -180,7 +184,7 @@ impl EventSampler {
         third.read_format = group_read::TIMES;
         let all = || TaskEvent::open(third, tid, cpu, Some(&sampled).filter(|_| is_condition));
         let all = pmu.is_counted_beside.then(all).transpose()?;
-        let ring = ring(&sampled, counted)?;
+        let ring = ring(&sampled, pmu.callers, counted)?;
         let switches = match counted {
             SampledTarget::Cpu { .. } if is_condition => {
                 let switches = TaskEvent::open(each_switch(), tid, cpu, Some(&sampled))?;
@@ -198,6 +202,7 @@ impl EventSampler {
             _other: other,
             all,
             _switches: switches,
+            callers: pmu.callers,
             owner: Owner::of(counted, periods.sampled, is_condition),
             period: periods.sampled,
             tally,
@@ -226,7 +231,7 @@ impl EventSampler {
                 return None;
             }
         }
-        let sampled = sampled(record, CallGraph::FramePointers);
+        let sampled = sampled(record, self.callers);
         match (sampled, &mut self.owner) {
             (SamplerRecord::Sample(sample), Owner::Its { pid, recorder, by_recorder }) => {
                 let is_recorders = pid.is_none() && sample.tid == *recorder;

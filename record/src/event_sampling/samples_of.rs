@@ -23,6 +23,12 @@ pub enum SamplesOf {
         /// Other events that locate it.
         other_events: Vec<String>,
     },
+    /// Time, as nothing here tells how slots divide.
+    Time {
+        /// Why not.
+        #[serde(rename = "no_slots")]
+        why: String,
+    },
 }
 
 impl SamplesOf {
@@ -31,6 +37,7 @@ impl SamplesOf {
         match self {
             SamplesOf::Condition { condition } => format!(" where {condition}"),
             SamplesOf::Node { node, .. } => format!(" to locate {node}"),
+            SamplesOf::Time { .. } => ", time alone".into(),
         }
     }
 
@@ -39,7 +46,22 @@ impl SamplesOf {
         match self {
             SamplesOf::Condition { .. } => "the stretches",
             SamplesOf::Node { .. } => "the events",
+            SamplesOf::Time { .. } => "the time",
         }
+    }
+
+    /// Of a flame graph.
+    pub(crate) fn title(&self) -> &'static str {
+        match self {
+            SamplesOf::Condition { .. } => "Stretches",
+            SamplesOf::Node { .. } => "Events",
+            SamplesOf::Time { .. } => "Time",
+        }
+    }
+
+    /// Whether a sample stands for nanoseconds.
+    pub(crate) fn is_time(&self) -> bool {
+        matches!(self, SamplesOf::Time { .. })
     }
 
     /// Whether a condition was to hold.

@@ -48,7 +48,8 @@ impl Recorder {
         samplings: Vec<EventSampling>,
         cpus: Option<BTreeSet<u32>>,
     ) -> Result<Recorder, Error> {
-        Recorder::on_cpus(Vec::new(), samplings, cpus, Settings::default())
+        let settings = samplings.first().map_or(Settings::default(), EventSampling::settings);
+        Recorder::on_cpus(Vec::new(), samplings, cpus, settings)
     }
 
     fn on_cpus(

@@ -43,7 +43,8 @@ impl Recorder {
     /// # Errors
     /// The kernel's, and what was refused.
     pub fn of_events(samplings: Vec<EventSampling>, pids: &[i32], there: bool) -> Result<Recorder, Error> {
-        let (whom, settings) = (RecordedProcesses::AllStarted, Settings::default());
+        let whom = RecordedProcesses::AllStarted;
+        let settings = samplings.first().map_or(Settings::default(), EventSampling::settings);
         Recorder::open(whom, Vec::new(), samplings, pids, there, settings)
     }
 

@@ -32,13 +32,13 @@ pub(super) fn csv(profile: &Profile) -> String {
         }
     }
     // (of a condition they are parts of the sampling event's counts)
-    let time = match &profile.held {
-        None => "time_ns,time,time_low,time_high",
-        Some(_) => "events,part,part_low,part_high",
+    let time = match profile.is_of_time() {
+        true => "time_ns,time,time_low,time_high",
+        false => "events,part,part_low,part_high",
     };
     let mut text = format!("{BEGINNING}{time},windows");
     names.iter().for_each(|name| _ = write!(text, ",{name},{name}_low,{name}_high"));
-    let by = if profile.held.is_none() { format!(",{}", profile.time_by()) } else { String::new() };
+    let by = if profile.is_of_time() { format!(",{}", profile.time_by()) } else { String::new() };
     text.push_str(if by.is_empty() { "\n" } else { ",time_by\n" });
     let places = |core: usize| -> Vec<Option<usize>> {
         let nodes = &profile.cores[core].nodes;

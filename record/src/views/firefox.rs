@@ -319,7 +319,7 @@ fn meta(profile: &Profile, heading: &Heading, end: f64, threads: usize) -> Value
 pub(super) fn firefox(profile: &Profile, heading: &Heading) -> String {
     let (parts, mut shared) = (Parts::new(profile), SharedTables::new(profile));
     // (of a condition, what its event counted)
-    let all = profile.held.as_ref().map_or("CPU time", |held| &*held.event).to_string();
+    let all = profile.event().map_or("CPU time", |held| &*held.event).to_string();
     let names = [all].into_iter().chain(parts.names.iter().map(|name| in_words(name)));
     let unknown = parts.has_unknown().then(|| "unknown".into());
     let names: Vec<String> = names.chain(unknown).collect();
@@ -333,7 +333,7 @@ pub(super) fn firefox(profile: &Profile, heading: &Heading) -> String {
     }
     let threads = names.iter().zip(&values).enumerate();
     let threads = threads
-        .map(|(k, (name, samples))| thread((k, name), profile.held.is_some(), heading.command, end, samples));
+        .map(|(k, (name, samples))| thread((k, name), !profile.is_of_time(), heading.command, end, samples));
     let document = json!({
         "meta": meta(profile, heading, end, names.len()),
         "libs": shared.libraries(),

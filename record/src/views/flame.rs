@@ -24,7 +24,7 @@ const GREY: &str = "untold";
 
 /// What a frame's width is, in words.
 pub(super) fn time(profile: &Profile) -> String {
-    match &profile.held {
+    match profile.event() {
         None => "CPU time".into(),
         Some(held) if held.of.is_condition() => format!("{} in stretches{}", held.event, held.of.heading()),
         Some(held) => held.event.clone(),

@@ -5,7 +5,7 @@ use crate::profile::Profile;
 use std::collections::BTreeMap;
 
 pub(super) fn folded(profile: &Profile) -> String {
-    let unit = if profile.held.is_some() { 1 } else { 1000 };
+    let unit = if profile.is_of_time() { 1000 } else { 1 };
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
     for (stack, ns) in &profile.stacks {
         // (a semicolon separates functions, a line end lines)

@@ -25,6 +25,7 @@ pub(super) fn html(profile: &Profile, heading: &Heading) -> String {
     let nothing = remarks::of_nothing(profile).map(String::from);
     let remarks: Vec<String> = nothing.into_iter().chain(remarks::of_all(profile)).collect();
     let over = match &profile.held {
+        Some(held) if held.of.is_time() => "Which functions take the CPU time".into(),
         None => "Which functions waste the pipeline slots".into(),
         Some(held) if held.of.is_condition() => format!("Which functions run{}", held.of.heading()),
         Some(held) => format!("Which functions have {}{}", held.event, held.of.heading()),
@@ -115,6 +116,7 @@ fn of_samples(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup {
     let of = profile.held.as_ref().map(|held| &held.of);
     let all = of.map_or("", SamplesOf::all);
     let have_most = match of {
+        Some(of) if of.is_time() => "that take most of the time",
         Some(of) if !of.is_condition() => "that have most of the events",
         _ => "in which most of the stretches end",
     };
@@ -214,7 +216,7 @@ fn graphs(profile: &Profile) -> Markup {
                 }
             }
             @if let Some(held) = &profile.held {
-                @let title = if held.of.is_condition() { "Stretches" } else { "Events" };
+                @let title = held.of.title();
                 (graph(title, &width, &Flames::new(profile, Width::Time, Callees::Above)))
                 details {
                     summary { "Innermost functions first, their callers below" }

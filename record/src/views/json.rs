@@ -44,6 +44,8 @@ struct Document<'a> {
     condition: Option<&'a EventShare>,
     #[serde(skip_serializing_if = "Option::is_none")]
     locate: Option<&'a EventShare>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time_alone: Option<&'a EventShare>,
     cores: Vec<CoreRow<'a>>,
     functions: Vec<FunctionRow<'a>>,
 }
@@ -99,9 +101,9 @@ enum TimeRow {
 
 impl TimeRow {
     fn of(profile: &Profile, ns: u64, part: ShareInterval) -> TimeRow {
-        match profile.held {
-            None => TimeRow::Time { time_ns: ns, time: part },
-            Some(_) => TimeRow::Events { events: ns, part },
+        match profile.is_of_time() {
+            true => TimeRow::Time { time_ns: ns, time: part },
+            false => TimeRow::Events { events: ns, part },
         }
     }
 }
@@ -179,7 +181,7 @@ pub(super) fn json(profile: &Profile, command: &str) -> String {
         time_not_sampled_ns: profile.unseen.ns,
         threads_timed_by_bursts: profile.unclocked,
         threads_timed_by_timer: profile.by_timer,
-        time_by: profile.held.is_none().then(|| profile.time_by()),
+        time_by: profile.is_of_time().then(|| profile.time_by()),
         processes_left_running: profile.left_running,
         bursts: profile.bursts,
         lost_records: profile.lost,
@@ -192,7 +194,8 @@ pub(super) fn json(profile: &Profile, command: &str) -> String {
         notes: &profile.notes,
         remarks: remarks::of_all(profile),
         condition: profile.held.as_ref().filter(|held| held.of.is_condition()),
-        locate: profile.held.as_ref().filter(|held| !held.of.is_condition()),
+        locate: profile.event().filter(|held| !held.of.is_condition()),
+        time_alone: profile.held.as_ref().filter(|held| held.of.is_time()),
         cores: profile.cores.iter().map(core).collect(),
         functions: functions.collect(),
     };

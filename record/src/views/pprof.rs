@@ -116,7 +116,7 @@ pub(super) fn pprof(profile: &Profile, command: &str) -> Vec<u8> {
     tables.string(""); // the first, as the format has it
     let parts = Parts::new(profile);
     // (of a condition, what its event counted)
-    let (kind, unit) = profile.held.as_ref().map_or(("cpu", "nanoseconds"), |held| (&*held.event, "count"));
+    let (kind, unit) = profile.event().map_or(("cpu", "nanoseconds"), |held| (&*held.event, "count"));
     tables.value_type(kind, unit);
     parts.names.iter().for_each(|name| tables.value_type(name, unit));
     if parts.has_unknown() {

@@ -254,9 +254,33 @@ fn of_node(held: &EventShare, precise: bool, above: Option<&str>, other_events: 
     remarks
 }
 
+/// Why slots are not told, where time alone is.
+pub(super) fn of_no_slots(profile: &Profile) -> Option<String> {
+    let why = profile.no_slots()?.trim_end_matches('.');
+    Some(format!("How slots divide cannot be told here, and this is time alone: {why}."))
+}
+
+/// What samples of time are.
+fn of_time(held: &EventShare) -> Vec<String> {
+    let each_ms = held.period as f64 / 1e6;
+    let mut remarks = vec![format!(
+        "A timer of the kernel samples once in {each_ms:.1} ms of CPU time. What is due while the kernel has interrupts off is told of what runs next: \
+         functions that make system calls, touch new pages or sleep may have some of the kernel's time."
+    )];
+    if let Some(part) = held.part.filter(|part| part.high < WELL_SAMPLED) {
+        remarks.push(format!(
+            "Samples stand for {:.1} % of the CPU time. The rest is the kernel's (--kernel samples it), or was throttled. It may be of any function, and is in \
+             the intervals.",
+            100.0 * part.value
+        ));
+    }
+    remarks
+}
+
 /// Of samples of an event: what they are, and what is not in them.
 pub(super) fn of_held(held: &EventShare) -> Vec<String> {
     let (mut remarks, why) = match &held.of {
+        SamplesOf::Time { .. } => (of_time(held), "there was no room"),
         SamplesOf::Condition { condition } => (
             of_condition(held, condition),
             "the thread was descheduled within the stretch, or there was no room",
@@ -282,8 +306,14 @@ pub(super) fn of_held(held: &EventShare) -> Vec<String> {
 
 /// Where nothing can be shown.
 pub(super) fn of_nothing(profile: &Profile) -> Option<&'static str> {
-    if profile.held.is_some() {
+    if !profile.is_of_time() {
         return None; // (that nothing was sampled is what was asked)
+    }
+    if profile.no_slots().is_some() {
+        return profile
+            .cores
+            .is_empty()
+            .then_some("Nothing was sampled: it slept, was stopped, was in the kernel, or ran too short (-F N has more samples).");
     }
     profile.cores.is_empty().then_some(
         "Nothing was sampled: it slept, was stopped, ran too short, or is a thread of the kernel; or the kernel does not let a user count it (setuid, file capabilities, \
@@ -325,7 +355,7 @@ fn of_unseen(profile: &Profile) -> Option<String> {
     let Unseen { threads, ns } = profile.unseen;
     // (of events it is not known for how long all ran: as long as one thread did, at the least)
     let seen = profile.cores.iter().map(|core| core.all.time_ns).sum::<u64>();
-    let part = profile.held.is_none().then(|| ns as f64 / (ns + seen).max(1) as f64);
+    let part = profile.is_of_time().then(|| ns as f64 / (ns + seen).max(1) as f64);
     let of_elapsed = ns as f64 / profile.elapsed.as_nanos().max(1) as f64;
     if threads == 0 && part.unwrap_or(of_elapsed) < LITTLE_UNSEEN {
         return None;
@@ -362,7 +392,8 @@ fn of_unnamed(profile: &Profile) -> Option<String> {
 
 /// Of the whole: what was seen and is in no share, and why there were fewer bursts than were asked for.
 pub(super) fn of_all(profile: &Profile) -> Vec<String> {
-    let mut remarks = profile.held.as_ref().map_or(Vec::new(), of_held);
+    let of_held = profile.held.as_ref().map_or(Vec::new(), of_held);
+    let mut remarks: Vec<String> = of_no_slots(profile).into_iter().chain(of_held).collect();
     if profile.refused.0 > 0 {
         let ((refused, why), each) = (&profile.refused, each(profile));
         remarks.push(format!("{refused} {each}s are not in this, the first because of: {why}"));
@@ -405,8 +436,8 @@ pub(super) fn of_all(profile: &Profile) -> Vec<String> {
     remarks.extend(profile.notes.iter().cloned());
     if profile.lost > 0 {
         let fewer = match profile.held {
-            Some(_) => "A longer --period has fewer",
-            None => "A lower -F, or --call-graph fp, has fewer and smaller ones",
+            Some(_) if !profile.is_of_time() => "A longer --period has fewer",
+            _ => "A lower -F, or --call-graph fp, has fewer and smaller ones",
         };
         remarks.push(format!(
             "{} records found no room: the recorder came late, since other programs had its CPU or it was stopped, or stacks are large. {fewer}.",
@@ -415,10 +446,10 @@ pub(super) fn of_all(profile: &Profile) -> Vec<String> {
     }
     if profile.throttled > 0 {
         let fewer = match (&profile.held, profile.pace.limit) {
-            (Some(_), _) => "a longer --period has fewer of them at once",
+            (Some(_), _) if !profile.is_of_time() => "a longer --period has fewer of them at once",
             // (it is as low as it can be)
             (None, Limit::Kernel) => "a higher one permits more",
-            (None, _) => "a lower -F has fewer of them at once",
+            _ => "a lower -F has fewer of them at once",
         };
         remarks.push(format!(
             "The kernel throttled samples {} times (sysctl kernel.perf_event_max_sample_rate): {fewer}.",

@@ -68,7 +68,8 @@ fn of_samples(profile: &Profile, place: usize, core: &ProfiledCore, with_lines: 
         .all
         .latency
         .map_or(String::new(), |_| format!("   {:>LATENCY_COLUMNS$}", "retire latency, cycles"));
-    let names = |of: &str| format!("{:>11}   {:>9}{latencies}   {of}\n", "part %", "samples");
+    let part = if profile.is_of_time() { "time %" } else { "part %" };
+    let names = |of: &str| format!("{part:>11}   {:>9}{latencies}   {of}\n", "samples");
     let mut text = format!("\n{}\n{}{}", core.name, names("function"), row(&core.all, "(all)"));
     for function in remarks::listed(profile, place) {
         text += &row(&function.own, &in_module(&function.name, &function.module));
@@ -141,6 +142,9 @@ fn of_core(profile: &Profile, place: usize, core: &ProfiledCore, with_lines: boo
 pub(super) fn text(profile: &Profile, command: &str, with_lines: bool) -> String {
     let samples = profile.held.as_ref().map_or(String::new(), |held| held.of.heading());
     let mut text = format!("topdown: {command}{samples} ({})\n", remarks::amount(profile));
+    // (it is the first of all remarks, and stands where it is read first)
+    let no_slots = remarks::of_no_slots(profile);
+    no_slots.iter().for_each(|why| text += &format!("{why}\n"));
     let of_core = if profile.held.is_some() { of_samples } else { of_core };
     for (place, core) in profile.cores.iter().enumerate() {
         text += &of_core(profile, place, core, with_lines);
@@ -154,6 +158,7 @@ pub(super) fn text(profile: &Profile, command: &str, with_lines: bool) -> String
         newer.iter().map(name).map(said).for_each(|remark| text += &remark);
     }
     let nothing = remarks::of_nothing(profile).map(String::from);
-    nothing.into_iter().chain(remarks::of_all(profile)).for_each(|remark| text += &(remark + "\n"));
+    let remarks = remarks::of_all(profile).into_iter().skip(no_slots.iter().len());
+    nothing.into_iter().chain(remarks).for_each(|remark| text += &(remark + "\n"));
     text
 }

@@ -167,7 +167,7 @@ impl<'p> Flames<'p> {
         };
         let part = 100.0 * frame.ns / self.root.ns;
         let what = if self.width == Width::Time { "the time" } else { "the time of wasted slots" };
-        let (what, amount) = match &self.profile.held {
+        let (what, amount) = match self.profile.event() {
             None => (what, time(frame.ns)),
             Some(held) => (held.of.all(), format!("{} {}", thousands(frame.ns as u64), held.event)),
         };

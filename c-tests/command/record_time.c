@@ -1,0 +1,140 @@
+/* `topdown record` where nothing tells how slots divide: a profile of time, whose intervals have what each function took, as an ordinary user; in
+ * threads, in processes that are started, after execs, of a process that runs already, and of all CPUs; beside a function that is in the
+ * kernel for most of its time, too. It says why there are no slots. Arguments: the seed.
+ * needs: no-counters */
+#include "lib/stat.h"
+#include "lib/functions.h"
+#include "lib/profile.h"
+#include <pthread.h>
+#include <sys/syscall.h>
+
+FUNCTION(much)
+FUNCTION(less)
+
+/* Instructions of user mode: two a turn, and of a call five. */
+enum { TURNS = 100000, TIMES_LESS = 3, KERNEL_CALLS = 2000, EXECS = 10 };
+static int rounds;
+
+static __attribute__((noinline, noclone)) void calls(uint64_t count)
+{
+    long number = SYS_getppid;
+    __asm__ volatile("1: mov %1, %%rax\n syscall\n dec %0\n jnz 1b" : "+r"(count) : "r"(number) : "rax", "rcx", "r11", "cc", "memory");
+}
+
+static void *works(void *has_calls)
+{
+    for (int round = 0; round < rounds; round++) {
+        much(TIMES_LESS * TURNS);
+        less(TURNS);
+        if (has_calls)
+            calls(KERNEL_CALLS);
+    }
+    return NULL;
+}
+
+/* The program: how, and how many rounds. */
+static int program(char **argv)
+{
+    pthread_t other;
+    const char *const how = argv[2];
+    const int left = strncmp(how, "execs", 5) == 0 ? atoi(how + 5) : 0;
+    rounds = atoi(argv[3]) / (left > 0 ? EXECS : 1);
+    if (strcmp(how, "threads") == 0) {
+        CHECK_EQ(pthread_create(&other, NULL, works, NULL), 0);
+        works(NULL);
+        CHECK_EQ(pthread_join(other, NULL), 0);
+    } else if (strcmp(how, "started") == 0) {
+        const pid_t child = fork();
+        if (child == 0) {
+            works(NULL);
+            _exit(0);
+        }
+        CHECK_EQ(waitpid(child, NULL, 0), child);
+    } else {
+        works(strcmp(how, "calls") == 0 ? &other : NULL);
+    }
+    if (left > 1) {
+        char again[32];
+        snprintf(again, sizeof again, "execs%d", left - 1);
+        argv[2] = again;
+        execv(argv[0], argv);
+    }
+    return 0;
+}
+
+/* Records so, into this file; what follows the options is the program, if `how` is not NULL. */
+static void recorded(const char *const *options, const char *how, const char *file)
+{
+    char *all[24] = {beside("../release/topdown"), strdup("record"), strdup("-o"), in_scratch(file)};
+    int n = 4;
+    while (*options)
+        all[n++] = strdup(*options++);
+    char *const command[] = {strdup("--"), strdup(own_path()), strdup("program"), strdup(how ? how : ""), strdup("3000")};
+    for (size_t k = 0; how && k < sizeof command / sizeof command[0]; k++)
+        all[n++] = command[k];
+    const int status = run_alone(all);
+    if (status != 0)
+        FAIL("%x: %s", (unsigned)status, stat_said());
+}
+
+/* The function's part of the time of both is what it took of it, within its interval. */
+static void time_is_true(const char *how)
+{
+    static struct csv csv;
+    csv_read(&csv, in_scratch("r.csv"));
+    double time[2], error[2];
+    for (int k = 0; k < 2; k++) {
+        const int row = row_of(&csv, k ? "less" : "much", "own");
+        CHECK(row > 0 && strcmp(csv_text(&csv, row, "time_by"), "timer") == 0);
+        time[k] = number(&csv, row, "time", "");
+        error[k] = number(&csv, row, "time", "_high") - number(&csv, row, "time", "_low");
+        fprintf(stderr, "%s: %s %.3f, within %.3f\n", how, k ? "less" : "much", time[k], error[k] / 2);
+    }
+    /* (95 % intervals: twice as wide, hardly one in ten thousand has the truth outside) */
+    CHECK(fabs(time[0] - TIMES_LESS * time[1]) <= error[0] + TIMES_LESS * error[1]);
+    if (strcmp(how, "calls") == 0)
+        return;
+    CHECK(error[0] < 0.2);
+    CHECK(fabs(time[0] + time[1] - 1) < 0.02 || strcmp(how, "all CPUs") == 0);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 3 && strcmp(argv[1], "program") == 0)
+        return program(argv);
+    stat_begins_without_mix();
+    kernel_never_lowers();
+    static const char *const HOWS[] = {"alone", "threads", "started", "execs10", "calls"};
+    for (size_t k = 0; k < sizeof HOWS / sizeof HOWS[0]; k++) {
+        recorded((const char *[]){NULL}, HOWS[k], "r.csv");
+        time_is_true(HOWS[k]);
+    }
+    /* one that runs already */
+    char pid[16];
+    const pid_t child = fork();
+    if (child == 0) { /* (what is another user's has no names) */
+        CHECK(geteuid() != 0 || (setgid(65534) == 0 && setuid(65534) == 0));
+        _exit(execl(own_path(), own_path(), "program", "alone", "1000000000", NULL));
+    }
+    CHECK(child > 0);
+    snprintf(pid, sizeof pid, "%d", (int)child);
+    recorded((const char *[]){"-p", pid, "--duration", "1", NULL}, NULL, "r.csv");
+    time_is_true("a process");
+    set_until_end("/proc/sys/kernel/perf_event_paranoid", "-1\n");
+    recorded((const char *[]){"-a", "--duration", "1", NULL}, NULL, "r.csv");
+    time_is_true("all CPUs");
+    CHECK_EQ(kill(child, SIGKILL), 0);
+    CHECK_EQ(waitpid(child, NULL, 0), child);
+    /* what there is to say */
+    recorded((const char *[]){NULL}, "alone", "r.txt");
+    fprintf(stderr, "%s", text_in("r.txt"));
+    CHECK(strstr(text_in("r.txt"), "How slots divide cannot be told here, and this is time alone: ") != NULL);
+    recorded((const char *[]){"--kernel", NULL}, "calls", "r.csv");
+    static struct csv csv;
+    csv_read(&csv, in_scratch("r.csv"));
+    CHECK(row_of(&csv, "much", "own") > 0 && row_of(&csv, "less", "own") > 0);
+    const double user = number(&csv, row_of(&csv, "much", "own"), "time", "") + number(&csv, row_of(&csv, "less", "own"), "time", "");
+    fprintf(stderr, "with the kernel: %.3f in the two\n", user);
+    CHECK(user > 0 && user < 0.9);
+    return 0;
+}

@@ -1,0 +1,122 @@
+//! What `topdown record` samples: slots, an event that was asked for, or where nothing tells slots, time alone.
+#![forbid(unsafe_code)]
+
+use super::Arguments;
+use crate::require::Requirement;
+use crate::say;
+use crate::stat::StatTarget;
+use topdown::SampledEvents;
+use topdown_record::{CallGraph, EventSampling, Recorder, Settings, counted_events};
+
+/// Samples of time in a second of it, if no others are asked for.
+const TIME_FREQUENCY: u32 = 1000;
+
+/// What is sampled.
+pub enum Sampled {
+    /// How slots divide.
+    Slots(Vec<SampledEvents>),
+    /// An event.
+    Event(EventSampling),
+    /// Time alone, as this says why slots are not told.
+    Time(EventSampling, String),
+    /// Nothing can be, and why.
+    Nothing(String),
+}
+
+impl Sampled {
+    /// What was asked for, and can be had.
+    ///
+    /// # Errors
+    /// What is wrong with the event.
+    pub fn of(arguments: &Arguments) -> Result<Sampled, String> {
+        if let Some(sampling) = arguments.sampling()? {
+            return Ok(Sampled::Event(sampling));
+        }
+        let cpus = arguments.of_cpus().unwrap_or(StatTarget::Cpus(None)).online().unwrap_or_default();
+        Ok(match counted_events(arguments.td_level.unwrap_or(0), arguments.kernel, &cpus) {
+            Ok(events) => Sampled::Slots(events),
+            Err(why) => Sampled::time(arguments, &why.to_string()),
+        })
+    }
+
+    fn time(arguments: &Arguments, why: &str) -> Sampled {
+        let mut settings = settings(arguments, TIME_FREQUENCY);
+        if settings.callers == CallGraph::Lbr {
+            settings.callers = CallGraph::FramePointers;
+            say(
+                "--call-graph lbr: samples of time have no branch records: callers are those that frame pointers tell",
+            );
+        }
+        match EventSampling::of_time(settings, arguments.of_cpus().is_some(), why.into()) {
+            Ok(sampling) => Sampled::Time(sampling, why.into()),
+            Err(refused) => Sampled::Nothing(format!("{why}; nor can time be sampled: {refused}")),
+        }
+    }
+
+    /// Opens it.
+    ///
+    /// # Errors
+    /// The kernel's, and what was refused.
+    pub fn recorder(&self, arguments: &Arguments, pids: &[i32], there: bool) -> Result<Recorder, String> {
+        let cpus = || arguments.cpus.clone();
+        let of_cpus = arguments.of_cpus().is_some();
+        let recorder = match self {
+            Sampled::Nothing(why) => return Err(why.clone()),
+            Sampled::Event(sampling) | Sampled::Time(sampling, _) if of_cpus => {
+                Recorder::of_events_on_cpus(vec![sampling.clone()], cpus())
+            }
+            Sampled::Event(sampling) | Sampled::Time(sampling, _) => {
+                Recorder::of_events(vec![sampling.clone()], pids, there)
+            }
+            Sampled::Slots(events) => {
+                let settings = settings(arguments, Settings::default().frequency);
+                match of_cpus {
+                    true => Recorder::of_cpus(events.clone(), cpus(), settings),
+                    false => Recorder::new(events.clone(), pids, there, settings),
+                }
+            }
+        };
+        recorder.map_err(|error| error.to_string())
+    }
+
+    /// Why what is recorded itself cannot be kept, to make other profiles of it later; None: it can.
+    pub fn has_no_recording(&self) -> Option<String> {
+        match self {
+            Sampled::Slots(_) | Sampled::Nothing(_) => None,
+            Sampled::Event(_) => {
+                Some("there is no .recording of samples of an event; choose another ending".into())
+            }
+            Sampled::Time(_, why) => Some(format!(
+                "slots cannot be told here ({why}), and of time alone there is no .recording; choose another ending"
+            )),
+        }
+    }
+
+    /// What is lacking of what is required; None: nothing.
+    pub fn lacks(&self, required: Requirement) -> Option<String> {
+        let levels = |events: &Vec<SampledEvents>| {
+            events.iter().flat_map(SampledEvents::nodes).map(|node| node.level).max().unwrap_or(0)
+        };
+        match (self, required) {
+            (Sampled::Nothing(why) | Sampled::Time(_, why), _) => Some(format!("slots are not told: {why}")),
+            (Sampled::Event(sampling), _) => {
+                Some(format!("slots are not told of samples of {}", sampling.event()))
+            }
+            (Sampled::Slots(events), Requirement::Level(level)) if levels(events) < level => {
+                Some(format!("slots are told down to level {}, not {level}", levels(events)))
+            }
+            (Sampled::Slots(_), _) => None,
+        }
+    }
+}
+
+/// How to record: so many samples or bursts in a second, unless -F says otherwise.
+fn settings(arguments: &Arguments, frequency: u32) -> Settings {
+    Settings {
+        frequency: arguments.frequency.unwrap_or(frequency),
+        gap: arguments.gap,
+        budget: arguments.budget / 100.0,
+        callers: arguments.call_graph,
+        kernel: arguments.kernel,
+    }
+}
