@@ -3,6 +3,8 @@
 #![forbid(unsafe_code)]
 
 mod bar;
+#[cfg(test)]
+mod colours;
 mod figures;
 pub mod page;
 mod processes;

@@ -4,6 +4,7 @@
 //! titles, so no dark page and no tooltips.
 #![forbid(unsafe_code)]
 
+use super::page::SIGNS;
 use crate::account::{BoundedShares, Level1, Level2};
 use crate::model::{DOUBTFUL, Figures};
 use crate::nodes::{NodeInterval, NodeTree, ShareInterval};
@@ -30,6 +31,9 @@ pub const LARGE: BarSize = BarSize { level_1: 30.0, level_2: 18.0, width: 520.0,
 /// One among many.
 pub const SMALL: BarSize = BarSize { level_1: 16.0, level_2: 8.0, width: 0.0, narrow: 0.0 };
 
+/// How wide a small bar is at least, and a part of it that has a letter.
+const CELL: f64 = 92.0;
+const LETTER: f64 = 14.0;
 /// Between the levels.
 const GAP: f64 = 2.0;
 
@@ -178,16 +182,19 @@ fn level(of: &[BarPart], first: bool, top: f64, height: f64, size: BarSize) -> G
             .set("y", top)
             .set("width", percent(share))
             .set("height", height);
+        let class = if doubtful { "on-doubt".into() } else { format!("on-{class}{colour}") };
+        let middle = (at + share / 2.0, top + height / 2.0);
         if size.width == 0.0 {
             parts = parts.add(rectangle);
+            if first && share * CELL > LETTER {
+                labels = labels.add(label(&SIGNS[colour].to_string(), middle.0, middle.1, &class));
+            }
         } else {
             let title = part.metric.title();
             let title = format!("{title} {:.1} %, within {:.1} points", 100.0 * share, 100.0 * part.error());
             parts = parts.add(Group::new().add(rectangle).add(Title::new(title)));
-            let class = if doubtful { "on-doubt".into() } else { format!("on-{class}{colour}") };
-            for (text, width) in fitting(part.metric.short, share, size) {
-                let class = format!("{class}{width}");
-                labels = labels.add(label(&text, at + share / 2.0, top + height / 2.0, &class));
+            for (text, width) in fitting(part.metric.short, first.then(|| SIGNS[colour]), share, size) {
+                labels = labels.add(label(&text, middle.0, middle.1, &format!("{class}{width}")));
             }
         }
         // the second of a pair has the same bound, and there is no room for both; nor for small ones in a small bar
@@ -206,13 +213,16 @@ fn level(of: &[BarPart], first: bool, top: f64, height: f64, size: BarSize) -> G
     Group::new().set("class", if first { "level1" } else { "level2" }).add(parts).add(whiskers).add(labels)
 }
 
-/// The name and number, or the number, or nothing: what fits, and for which widths of the page, if not for all (a class).
-fn fitting(name: &str, share: f64, size: BarSize) -> Vec<(String, &'static str)> {
+/// The name and number, or the sign and number, or the sign, or (what has no sign) the number: what fits, and for which widths of
+/// the page, if not for all (a class).
+fn fitting(name: &str, sign: Option<char>, share: f64, size: BarSize) -> Vec<(String, &'static str)> {
     let number = format!("{:.0}", 100.0 * share);
-    let named = format!("{name} {number}");
+    let short =
+        sign.map_or([number.clone(), number.clone()], |sign| [format!("{sign} {number}"), sign.into()]);
+    let labels = [&[format!("{name} {number}")], &short[..]].concat();
     let text = |width: f64| {
         let fits = |text: &&String| 6.4 * text.len() as f64 + 8.0 < share * width;
-        [&named, &number].into_iter().find(fits).cloned()
+        labels.iter().find(fits).cloned()
     };
     match (text(size.width), text(size.narrow)) {
         (wide, narrow) if wide == narrow => wide.map(|text| (text, "")).into_iter().collect(),
@@ -243,4 +253,22 @@ fn whisker(group: Group, part: &BarPart, y: f64, cap: f64) -> Group {
             y + cap,
         ))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(size: BarSize) -> Vec<String> {
+        let one = BoundedShares { of: [0.4, 0.04, 0.06, 0.5], other: 0.0, error: 0.001 };
+        let bar = stacked("", None, &parts(&one), &[], size);
+        let texts = bar.split("<text").skip(1).filter_map(|text| text.split(['>', '<']).nth(1));
+        texts.map(|text| text.trim().to_string()).collect()
+    }
+
+    #[test]
+    fn parts_have_the_sign_of_their_category_where_its_name_has_no_room() {
+        assert_eq!(labels(LARGE), ["retiring 40", "S", "F 6", "F", "backend bound 50"]);
+        assert_eq!(labels(SMALL), ["R", "B"]);
+    }
 }

@@ -65,13 +65,36 @@ pub fn colour(name: &str) -> &'static str {
     found.expect("a name of the style").0
 }
 
+/// The letters of the categories of level 1 in their order (S: bad speculation): in bars with the colours, so that these are not
+/// the only sign.
+pub const SIGNS: [char; LEVEL_1.len()] = ['R', 'S', 'F', 'B'];
+
+/// Of the 216 colours that terminals of 256 have in a cube (from number 16 on), the one nearest to what the style calls `--NAME`.
+///
+/// # Panics
+/// The style has no such name.
+pub fn terminal_colour(name: &str) -> u8 {
+    let hex = colour(name).trim_start_matches('#');
+    let step = |k: usize| {
+        let value = u8::from_str_radix(&hex[2 * k..2 * k + 2], 16).expect("two digits");
+        (0..6).min_by_key(|step| CUBE[*step].abs_diff(value)).expect("six steps") as u8
+    };
+    16 + 36 * step(0) + 6 * step(1) + step(2)
+}
+
+/// The steps of red, green and blue in that cube.
+pub(crate) const CUBE: [u8; 6] = [0, 0x5f, 0x87, 0xaf, 0xd7, 0xff];
+
 /// What the colours of bars mean: below each category of level 1 the parts of level 2, by their colours.
 pub(crate) fn legend_of(parts: impl Fn(usize) -> Vec<(usize, String)>) -> Markup {
     html! {
         div.legend {
             @for (k, metric) in LEVEL_1.iter().enumerate() {
                 div {
-                    b { i style={ "background:var(--a" (k) ")" } {} (metric.title()) }
+                    b {
+                        i.sign aria-hidden="true" style={ "background:var(--a" (k) ");color:var(--on-a" (k) ")" } { (SIGNS[k]) }
+                        (metric.title())
+                    }
                     @for (place, title) in parts(k) {
                         span { i style={ "background:var(--b" (place) ")" } {} (title) }
                     }

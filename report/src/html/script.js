@@ -1,6 +1,7 @@
 // The page needs none of this: it sorts, hides, and shows more of what the table of all figures has.
 const regions = document.querySelector("#regions"), more = document.querySelector("#more");
 const order = document.querySelector("#order"), filter = document.querySelector("#filter");
+const signs = [...document.querySelectorAll(".legend .sign")].map(sign => sign.textContent);
 const DOUBTFUL = 15, LABELLED = 8, LEVELS = [["a", 5, 4, 0, 30], ["b", 10, 8, 32, 18]]; // class, column, parts, top, height
 document.querySelectorAll(".scripted").forEach(e => e.hidden = false);
 
@@ -24,7 +25,7 @@ const bar = row => {
       parts.push(element("rect", {class: name + k, x: left + "%", width: share + "%", ...at},
         element("title", {}, `${title} ${share} %, within ${error} points`)));
       if (share > LABELLED) parts.push(element("text", {class: "on-" + (error > DOUBTFUL ? "doubt" : name + k), x: left + share / 2 + "%",
-        y: top + height / 2, "dominant-baseline": "central", "text-anchor": "middle"}, Math.round(share)));
+        y: top + height / 2, "dominant-baseline": "central", "text-anchor": "middle"}, (name === "a" ? signs[k] + " " : "") + Math.round(share)));
       left += Number(share);
     }
     if (error > DOUBTFUL) parts.splice(-count, 0, element("rect", {class: "doubt", x: 0, width: "100%", ...at}));
@@ -67,9 +68,14 @@ if (regions) {
   if (more) more.onclick = () => add(row => matches(cell(row, 0)));
   update();
 }
-document.querySelectorAll(".figures th").forEach((th, column) => th.onclick = () => {
+document.querySelectorAll(".figures th").forEach((th, column) => {
+  th.tabIndex = 0;
+  th.onkeydown = event => event.key === "Enter" && th.click();
+  th.onclick = () => sort(th, column);
+});
+function sort(th, column) {
   const body = th.closest("table").tBodies[0], sign = th.dataset.sign = -(th.dataset.sign || 1);
   const key = row => row.cells[column].dataset.v ?? row.cells[column].textContent;
   [...body.rows].sort((a, b) => sign * (Number(key(a)) - Number(key(b)) || key(a).localeCompare(key(b))))
     .forEach(row => body.append(row));
-});
+}
