@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::rows::{Order, TopRow};
-use crossterm::style::{Attribute, Color, ResetColor, SetAttribute, SetBackgroundColor};
+use crossterm::style::{Attribute, Color, ResetColor, SetAttribute, SetBackgroundColor, SetForegroundColor};
 use crossterm::terminal::{
     self, Clear, ClearType, DisableLineWrap, EnableLineWrap, EnterAlternateScreen, LeaveAlternateScreen,
 };
@@ -12,7 +12,9 @@ use std::io::{self, Write};
 use std::panic;
 use std::sync::Once;
 use std::time::Duration;
+use topdown::LEVEL_1;
 use topdown_report::clean;
+use topdown_report::page::{SIGNS, terminal_colour};
 use topdown_report::timeline::SeriesSubject;
 
 /// What is on it besides rows.
@@ -24,13 +26,6 @@ pub struct ScreenHead {
     pub scrolled: usize,
 }
 
-/// Colours of the categories, and their letters where there are no colours.
-const PARTS: [(Color, char, &str); 4] = [
-    (Color::DarkGreen, 'r', "retiring"),
-    (Color::DarkRed, 's', "bad speculation"),
-    (Color::DarkBlue, 'f', "frontend bound"),
-    (Color::DarkYellow, 'b', "backend bound"),
-];
 const HEAD: &str = "                slots/s retir   bad front  back within   IPC  CPUs  ";
 /// Columns of what a row is of.
 const TITLE: usize = 14;
@@ -139,22 +134,26 @@ fn bold(text: &str, colours: bool) -> String {
 /// What the parts of a bar are, as far as there is room.
 fn legend(colours: bool, columns: usize) -> String {
     let (mut out, mut used) = (String::new(), 0);
-    for (colour, letter, title) in PARTS {
+    for (category, metric) in LEVEL_1.iter().enumerate() {
+        let title = metric.title();
         used += title.len() + 5;
         if used <= columns {
-            out += &(block(colour, letter, 2, colours) + " " + title + "  ");
+            out += &(block(category, 2, colours) + " " + &title + "  ");
         }
     }
     out
 }
 
-/// A part of a bar.
-fn block(colour: Color, letter: char, width: usize, colours: bool) -> String {
-    if colours {
-        format!("{}{}{}", SetBackgroundColor(colour), " ".repeat(width), ResetColor)
-    } else {
-        letter.to_string().repeat(width)
+/// A part of a bar: of the colour that pages have for it and with its letter, or of letters.
+fn block(category: usize, width: usize, colours: bool) -> String {
+    let letter = SIGNS[category].to_ascii_lowercase().to_string();
+    if !colours {
+        return letter.repeat(width);
     }
+    let colour = |name: &str| Color::AnsiValue(terminal_colour(&format!("{name}{category}")));
+    let text: String = letter.chars().chain(std::iter::repeat(' ')).take(width).collect();
+    let (behind, ink) = (SetBackgroundColor(colour("a")), SetForegroundColor(colour("on-a")));
+    format!("{behind}{ink}{text}{ResetColor}")
 }
 
 fn line(row: &TopRow, columns: usize, colours: bool) -> String {
@@ -201,10 +200,10 @@ fn title(of: &SeriesSubject) -> String {
 /// So many columns, of which each part has its share.
 fn bar(shares: &[f64; 4], columns: usize, colours: bool) -> String {
     let (mut sum, mut drawn, mut out) = (0.0, 0, String::new());
-    for (share, (colour, letter, _)) in shares.iter().zip(PARTS) {
+    for (category, share) in shares.iter().enumerate() {
         sum += share;
         let end = ((sum * columns as f64).round() as usize).min(columns);
-        out += &block(colour, letter, end.saturating_sub(drawn), colours);
+        out += &block(category, end.saturating_sub(drawn), colours);
         drawn = drawn.max(end);
     }
     out
@@ -236,7 +235,10 @@ mod tests {
             }
         }
         assert_eq!(bar(&[0.5, 0.25, 0.25, 0.0], 8, false), "rrrrssff");
-        assert!(bar(&[0.5, 0.25, 0.25, 0.0], 8, true).contains("\x1b["));
+        let coloured = bar(&[0.5, 0.25, 0.25, 0.0], 8, true);
+        let seen: String =
+            coloured.split("\x1b[").map(|piece| piece.split_once('m').map_or("", |(_, text)| text)).collect();
+        assert_eq!(seen, "r   s f ", "{coloured:?}");
     }
 
     #[test]
