@@ -18,8 +18,9 @@ use std::collections::{BTreeMap, HashMap};
 use topdown::LEVEL_1;
 
 const VERSION: u32 = 60;
-/// Of LEVEL_1, by the names that the profiler has for them.
-const COLOURS: [&str; LEVEL_1.len()] = ["green", "red", "blue", "yellow"];
+/// Of LEVEL_1, by the names that the profiler has for them: of those that it draws on light and on dark pages, the four that eyes of
+/// all kinds tell apart best, and from grey.
+const COLOURS: [&str; LEVEL_1.len()] = ["lightblue", "brown", "blue", "orange"];
 /// The place of the last category.
 const CANNOT_BE_TOLD: usize = LEVEL_1.len();
 /// The type of a resource that is a program or library.

@@ -67,8 +67,8 @@ fn what_the_firefox_profiler_loads_has_stacks_by_value_and_categories() {
         names,
         ["CPU time", "retiring", "bad speculation", "frontend bound", "backend bound", "unknown"]
     );
-    let core = ("Sunny, Willow or Cypress Cove, bare counters", "", "green", None);
-    let f = |line| ("f(\"x\", int)", "a.out", "green", Some(("/src/a.c", line)));
+    let core = ("Sunny, Willow or Cypress Cove, bare counters", "", "lightblue", None);
+    let f = |line| ("f(\"x\", int)", "a.out", "lightblue", Some(("/src/a.c", line)));
     // (of main nothing is known, nor of a function that has no shares)
     let main = |line| ("main", "a.out", "grey", Some(("/src/a.c", line)));
     let untold = ("no;name", "", "grey", None);
