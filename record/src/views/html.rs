@@ -231,7 +231,7 @@ fn graphs_of_time(profile: &Profile) -> Markup {
     html! {
         p.meta {
             "Colours are those of the bars: where most of the function's own slots went; grey where that cannot be told. A click on a \
-             frame widens it."
+             frame widens it, and so does Enter on the one that arrow keys lead to."
         }
         (graph("Time", "width: CPU time", &Flames::new(profile, Width::Time, Callees::Above)))
         (graph("Wasted slots", "width: time in which slots were not retired", &Flames::new(profile, Width::Waste, Callees::Above)))

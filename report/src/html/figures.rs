@@ -15,7 +15,7 @@ pub fn section(report: &Report) -> Markup {
         section.card {
             details {
                 summary { h2 { "All figures" } }
-                div.scroll {
+                div.scroll tabindex="0" role="region" aria-label="all figures" {
                     table.figures {
                         thead {
                             tr {

@@ -24,9 +24,9 @@ pub fn section(report: &Report) -> Markup {
         @if threads.len() > 1 {
             section.card {
                 h2 { "Threads" (largest(threads.len(), all)) }
-                div.scroll {
+                div.scroll tabindex="0" role="region" aria-label="threads" {
                     table.matrix style={ "width:" (NAMES + COLUMN * threads.len()) "px" } {
-                        thead { tr { th {} @for one in &threads { (head(one, several)) } } }
+                        thead { tr { th { "region" } @for one in &threads { (head(one, several)) } } }
                         tbody {
                             tr {
                                 th { "all of it" }

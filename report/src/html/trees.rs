@@ -40,8 +40,8 @@ fn tree(title: &str, thread: &Thread) -> Markup {
     html! {
         details {
             summary { (HtmlText(title)) }
-            div.scroll {
-                table {
+            div.scroll tabindex="0" role="region" aria-label=(HtmlText(title)) {
+                table.tree {
                     thead {
                         tr {
                             th { "region" } th.n { "executions" } th.n { "of all slots" } th.n { "without those in it" }

@@ -50,7 +50,7 @@ fn in_file(profile: &Profile, function: &ProfiledFunction, file: &InFile) -> Mar
     html! {
         (heading(file))
         table.source {
-            thead { tr { th { (time) } th {} th { "line" } th {} } }
+            thead { tr { th { (time) } td {} th { "line" } td {} } }
             tbody {
                 @for ((number, seen), before) in file.rows.iter().zip(before) {
                     @if skips(before, *number) { tr.skip { td {} td {} td { "⋮" } td {} } }
