@@ -1,14 +1,17 @@
 //! Running a command as time(1) does: signals are for it, and its end is ours.
 #![allow(unsafe_code)]
 
+mod cpu_time;
 mod family;
 mod hotplug;
 mod opened;
 mod signals;
 
+pub use cpu_time::{CpuTimeOf, LOOK};
 pub use family::Family;
 pub use hotplug::Hotplug;
 pub use opened::OpenedWatch;
+use perf_event_open_sys::bindings::{PERF_COUNT_SW_DUMMY, PERF_TYPE_SOFTWARE, perf_event_attr};
 pub use signals::{
     Interrupts, interrupted, interrupts, let_files_be_too_large, raise, wait_for_reader, with_signals_blocked,
 };
@@ -26,7 +29,8 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use topdown_report::model::Run;
-use topdown_report::pattern;
+use topdown_report::{CpuTime, CpuUse, pattern};
+use topdown_seam::open_event;
 
 /// What is in a file, which may be large.
 ///
@@ -64,7 +68,7 @@ pub struct CommandEnd {
     /// From its start to its end.
     pub wall: Duration,
     /// CPU time since it was executed, of it and of those that it waited for.
-    pub cpu: Duration,
+    pub cpu: CpuTime,
     /// Context switches of the same.
     pub switches: u64,
 }
@@ -130,11 +134,16 @@ pub fn run_attended<T>(
     } else {
         End::Status(libc::WEXITSTATUS(status) as u8)
     };
-    let time = |of: libc::timeval| Duration::new(of.tv_sec as u64, of.tv_usec as u32 * 1000);
-    let cpu = time(usage.ru_utime) + time(usage.ru_stime);
-    let cpu = cpu.saturating_sub(Duration::from_nanos(u64::from_ne_bytes(said)));
+    let cpu = since_exec(&usage, u64::from_ne_bytes(said));
     let switches = (usage.ru_nvcsw + usage.ru_nivcsw) as u64;
     Ok((CommandEnd { started, pid, end, wall, cpu, switches }, watched))
+}
+
+/// What a process used without the first nanoseconds, which are taken to divide as the rest: the kernel tells the mode of its ticks alone.
+fn since_exec(usage: &libc::rusage, before_ns: u64) -> CpuTime {
+    let ns = |of: libc::timeval| of.tv_sec as u64 * 1_000_000_000 + of.tv_usec as u64 * 1000;
+    let all = CpuTime { user_ns: ns(usage.ru_utime), system_ns: ns(usage.ru_stime) };
+    all.scaled_to(all.total_ns().saturating_sub(before_ns)).unwrap_or_default()
 }
 
 /// A copy of this process, which is to execute a program or to end; 0: this is the copy.
@@ -201,9 +210,26 @@ impl CommandEnd {
             status,
             signal,
             wall_ns: self.wall.as_nanos() as u64,
-            cpu_ns: self.cpu.as_nanos() as u64,
+            cpu_ns: self.cpu.total_ns(),
+            cpu: CpuUse { time: Some(self.cpu), counts_kernel: false, refused: kernel_is_refused() },
             ..Run::default()
         }
+    }
+}
+
+/// Why the kernel's slots may not be counted here, and what permits it; empty: they may be.
+pub fn kernel_is_refused() -> String {
+    const PARANOID: &str = "kernel.perf_event_paranoid";
+    let attr = perf_event_attr {
+        type_: PERF_TYPE_SOFTWARE,
+        config: PERF_COUNT_SW_DUMMY.into(),
+        ..perf_event_attr::default()
+    };
+    let Err(error) = open_event(&attr, 0, -1, -1) else { return String::new() };
+    let setting = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok();
+    match setting.and_then(|text| text.trim().parse::<i64>().ok()) {
+        Some(found) if found > 1 => format!("{PARANOID} is {found} (`sudo sysctl {PARANOID}=1`)"),
+        _ => format!("perf_event_open(2): {error}"),
     }
 }
 

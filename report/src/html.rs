@@ -78,6 +78,7 @@ fn whole(report: &Report, much: &str) -> Markup {
                     p.number { (words::slots(figures.slots as f64)) " slots" }
                     p.meta {
                         (time(figures.time_ns as f64)) " of threads' time" br;
+                        @if let Some(time) = report.whole.time.text() { (time) br; }
                         (much) ", " (words::count(report.regions.len() as u64, "region"))
                     }
                 }

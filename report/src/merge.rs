@@ -2,9 +2,10 @@
 #![forbid(unsafe_code)]
 
 use crate::account::{Account, Gaps};
+use crate::cpu_time::{CountedTime, CpuUse};
 use crate::model::{
     Cores, CountedCommand, Counts, Figures, Item, Machine, OutsideProcess, Overlap, Process, ProcessEnd,
-    Region, RegionOfThread, Report, Run, SCHEMA, Thread, TreeRegion,
+    Region, RegionOfThread, Report, Run, SCHEMA, Thread, TreeRegion, Whole,
 };
 use crate::timeline::{Timeline, TimelineInterval};
 use crate::{nodes, sum, verdict, words};
@@ -446,17 +447,18 @@ impl Report {
             };
             CountedCommand { run, cores, alone, processes: apart.into_iter().filter_map(process).collect() }
         });
-        let whole = whole.item(all);
+        let regions = regions(&trees, &processes, all);
+        let (whole, next) = whole_of(whole.item(all), run.as_ref(), !regions.is_empty(), &machines);
         let counted_nothing = outside.is_some() && all == 0 && processes.is_empty();
         Report {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION"),
             machines,
             nodes: whole.inclusive.tree.0.iter().map(|node| node.kind).collect(),
-            next: verdict::next(&whole.inclusive),
+            next,
             whole,
             overlaps: overlaps(&order),
-            regions: regions(&trees, &processes, all),
+            regions,
             processes,
             timeline: timeline.filter(|_| outside.is_some()),
             outside,
@@ -464,6 +466,25 @@ impl Report {
             trouble: if counted_nothing { words::UNCOUNTED.into() } else { String::new() },
         }
     }
+}
+
+/// The whole of a run, and what to do next about it. Where it is mostly the kernel's, which was not counted, that comes first. (Regions tell
+/// of what runs in none of them how much that is.)
+fn whole_of(mut item: Item, run: Option<&Run>, has_regions: bool, machines: &[Machine]) -> (Whole, String) {
+    let mut next = verdict::next(&item.inclusive);
+    let time = run.map(|run| CountedTime::new(run, &item.inclusive)).unwrap_or_default();
+    // (figures that are made up leave nothing out)
+    let is_real = machines.iter().all(|machine| machine.path != Path::Simulated);
+    let cpu = run.map(|run| &run.cpu).filter(|_| is_real);
+    let kernel_note = cpu.and_then(CpuUse::remark).unwrap_or_default();
+    if let Some(kernel) = cpu.and_then(CpuUse::leads) {
+        let figures = [Some(&mut item.inclusive), Some(&mut item.exclusive).filter(|_| !has_regions)];
+        for figures in figures.into_iter().flatten() {
+            figures.bottleneck = kernel.before(&figures.bottleneck);
+        }
+        next = kernel.next;
+    }
+    (Whole { item, time, kernel_note }, next)
 }
 
 /// All regions by name, the largest first.

@@ -2,9 +2,11 @@
 #![forbid(unsafe_code)]
 
 use crate::account::{Level1, Level2};
+use crate::cpu_time::{CountedTime, CpuUse};
 use crate::nodes::{self, NodeKind, ShareInterval};
 use crate::timeline::Timeline;
 use serde::{Serialize, Serializer};
+use std::ops::Deref;
 use topdown::Path;
 
 /// Version of the JSON report's schema (docs/report-formats.md): another one has other names or meanings.
@@ -20,7 +22,7 @@ pub struct Report {
     /// What was measured with; more than one if the processes had different ones.
     pub machines: Vec<Machine>,
     /// All processes together; exclusive is what ran in no region.
-    pub whole: Item,
+    pub whole: Whole,
     /// What to do next about the whole.
     pub next: String,
     /// Regions that were open when another one ended, those that were so most often first.
@@ -39,6 +41,27 @@ pub struct Report {
     pub timeline: Option<Timeline>,
     /// Why nothing was measured, if there is no process that says so; else empty.
     pub trouble: String,
+}
+
+/// All processes together.
+#[derive(Clone, Debug, Serialize)]
+pub struct Whole {
+    /// Its figures.
+    #[serde(flatten)]
+    pub item: Item,
+    /// How much of its CPU time they are of.
+    #[serde(flatten)]
+    pub time: CountedTime,
+    /// That much of it is the kernel's and was not counted; empty: it is not.
+    pub kernel_note: String,
+}
+
+impl Deref for Whole {
+    type Target = Item;
+
+    fn deref(&self) -> &Item {
+        &self.item
+    }
 }
 
 /// A command that was counted from outside, with all that it started.
@@ -170,6 +193,9 @@ pub struct Run {
     pub wall_ns: u64,
     /// Nanoseconds of CPU time, of it and of those that it waited for.
     pub cpu_ns: u64,
+    /// The same by mode, and what of it the counters count.
+    #[serde(skip)]
+    pub cpu: CpuUse,
     /// Instructions per cycle, where these were counted beside.
     pub ipc: Option<f64>,
     /// Of the CPU time, nanoseconds that belong to no process that was counted.

@@ -56,7 +56,7 @@ pub fn render(report: &Report) -> String {
     wasted(&mut out, report);
     let whole =
         if report.outside.is_some() { "whole program, counted from outside" } else { "whole program" };
-    block(&mut out, whole, &report.whole, false);
+    block(&mut out, whole, &report.whole, false, report.whole.time.text());
     for run in report.outside.iter().map(|outside| &outside.run) {
         if !run.bottlenecks.is_empty() {
             line(&mut out, 2, "bottlenecks, in % of slots:");
@@ -200,7 +200,8 @@ fn wasted(out: &mut String, report: &Report) {
     }
 }
 
-fn block(out: &mut String, name: &str, item: &Item, region: bool) {
+/// `more`: a line about its time.
+fn block(out: &mut String, name: &str, item: &Item, region: bool, more: Option<String>) {
     let figures = &item.inclusive;
     out.push('\n');
     line(out, 0, &format!("{}: {}", clean(name), figures.bottleneck));
@@ -211,6 +212,7 @@ fn block(out: &mut String, name: &str, item: &Item, region: bool) {
     }
     what += &format!(", {}", time(figures.time_ns as f64));
     line(out, 2, &what);
+    more.iter().for_each(|more| line(out, 2, more));
     let executions = item.counts.executions as f64;
     if region && executions > 1.0 {
         let (slots, ns) = (figures.slots as f64 / executions, figures.time_ns as f64 / executions);
@@ -304,7 +306,7 @@ fn row(out: &mut String, label: &str, figures: &Figures) {
 }
 
 fn region(out: &mut String, report: &Report, region: &Region) {
-    block(out, &region.name, &region.item, true);
+    block(out, &region.name, &region.item, true, None);
     parts(out, &region.item, "exclusive", region.nests);
     if count(report) > 1 {
         let mut threads: Vec<_> = region.threads.iter().collect();

@@ -147,7 +147,8 @@ fn processes(pids: &[i32]) -> String {
 
 /// What is worth knowing of a report before its figures are believed.
 pub fn remarks(report: &Report) -> Vec<String> {
-    let mut remarks = Vec::new();
+    let kernel = &report.whole.kernel_note;
+    let mut remarks: Vec<String> = (!kernel.is_empty()).then(|| clean(kernel)).into_iter().collect();
     if let Some(outside) = &report.outside {
         of_outside(&mut remarks, outside, &report.whole.inclusive);
         remarks.extend(of_alone(outside, report));
@@ -454,7 +455,8 @@ pub fn wasted(report: &Report, most: usize) -> Vec<WastedSlots<'_>> {
         name: none,
         slots,
         figures: rest,
-        next: verdict::next(rest),
+        // (that of the whole, if there is nothing else in it)
+        next: if report.regions.is_empty() { report.next.clone() } else { verdict::next(rest) },
     });
     let mut all: Vec<WastedSlots> = regions.chain(rest).collect();
     all.retain(|one| one.slots > 0 && one.slots >= report.whole.inclusive.slots / FEW);

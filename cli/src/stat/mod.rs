@@ -36,7 +36,7 @@ use crate::metrics::{Endpoint, TotalsCell};
 use crate::outcome::{FAILED, Failure, ended, failed, not_run, place};
 use crate::require::judged;
 use crate::say;
-use crate::sys::{self, CommandEnd, End, Hotplug, Interrupts};
+use crate::sys::{self, CommandEnd, CpuTimeOf, End, Hotplug, Interrupts, LOOK};
 use arguments::Show;
 pub use arguments::{Arguments, HELP, LONGEST, USAGE};
 use columns::columns;
@@ -63,7 +63,7 @@ use target::Ending;
 pub use target::StatTarget;
 use topdown_report::model::Run;
 use topdown_report::{
-    Claim, Format, Output, OutsideCount, Report, UNCOUNTED, timeline_format, write, write_timeline,
+    Claim, CpuUse, Format, Output, OutsideCount, Report, UNCOUNTED, timeline_format, write, write_timeline,
 };
 use watch::{NextTick, StopCondition, StopReason, watch};
 use whole::whole;
@@ -108,9 +108,6 @@ fn counted(arguments: &Arguments) -> Result<End, Failure> {
     };
     judged(end?, counting.lacks)
 }
-
-/// How often it is seen which CPUs are online, if there is no interval.
-const LOOK: Duration = Duration::from_secs(1);
 
 /// A count, and where its figures go.
 struct StatCount<'a> {
@@ -194,6 +191,8 @@ impl StatCount<'_> {
                     self.rows(&mut groups.groups, at, at_work, Some(loss));
                 }
             }
+            let counts_kernel = groups.groups.counts_kernel();
+            say_of_kernel(&CpuUse { counts_kernel, ..ran.run(&self.arguments.command).cpu });
         } else {
             let wait = self.arguments.wait;
             match groups.end(&ran, &self.arguments.command, wait) {
@@ -260,11 +259,13 @@ impl StatCount<'_> {
         // (what comes while a command runs is the command's)
         let interrupts = alone.then(sys::interrupts).transpose().map_err(failed)?;
         groups.count(at_work, Duration::ZERO); // what was counted while others were opened
+        let mut cpu_time = whom.cpu_time();
         let mut recorder =
             self.keeps_time().then(|| IntervalRecorder::new(&groups, self.arguments.interval()));
         let mut publisher = self.published().map(|to| Publisher::new(&groups, to));
         let mut tick = |counting: &mut Self, groups: &mut CountedGroups, at| {
             counting.tick(groups, at, at_work);
+            cpu_time.look_at(at);
             if let Some(publisher) = &mut publisher {
                 publisher.tick(groups, at, at_work);
             }
@@ -286,9 +287,11 @@ impl StatCount<'_> {
             let (ran, ()) = self.run(|_| (), |counting, (), at| tick(counting, &mut groups, at))?;
             (ran.end, ran.wall)
         };
+        cpu_time.look();
         drop(interrupts); // a second one ends what is done after the count
         if self.show_rows() {
             self.rows(&mut groups, wall, at_work, None);
+            say_of_kernel(&cpu_use(&cpu_time, &groups, 0));
             return Ok(end);
         }
         match whole(&mut groups, None, at_work, wall, title.clone()) {
@@ -299,7 +302,9 @@ impl StatCount<'_> {
             }
             Ok(counted) => {
                 let timeline = recorder.map(|recorder| recorder.end(&groups, wall));
-                self.of_others(OutsideCount { timeline, ..counted });
+                let cpu = cpu_use(&cpu_time, &groups, counted.run.cpu_ns);
+                let run = Run { cpu, ..counted.run };
+                self.of_others(OutsideCount { timeline, run, ..counted });
             }
         }
         Ok(end)
@@ -338,7 +343,7 @@ impl StatCount<'_> {
     /// How often `tick` is called, at first.
     fn pace(&self) -> Option<Duration> {
         let report = self.keeps_time().then_some(SHORTEST);
-        let looks = (self.cpus.is_some() || self.endpoint.is_some()).then_some(LOOK);
+        let looks = (self.arguments.whom().is_some() || self.endpoint.is_some()).then_some(LOOK);
         let records = self.arguments.by_task().map(|_| TAKE_RECORDS);
         let polls = (self.cpus.is_some() && self.hotplug.is_none()).then_some(LOOK);
         let pace = self.arguments.interval().or(report).or(records).or(looks);
@@ -552,6 +557,22 @@ impl StatCount<'_> {
             }
         }
     }
+}
+
+/// CPU time of others than a command, and what of it these groups count. How much they ran, if that is known, tells the kernel to the
+/// nanosecond, and by mode to its ticks.
+fn cpu_use(cpu_time: &CpuTimeOf, groups: &CountedGroups, ran_ns: u64) -> CpuUse {
+    let used = cpu_time.used();
+    CpuUse {
+        time: used.map(|used| used.scaled_to(ran_ns).filter(|_| ran_ns > 0).unwrap_or(used)),
+        counts_kernel: groups.counts_kernel(),
+        refused: sys::kernel_is_refused(),
+    }
+}
+
+/// Below rows, that much of the time was the kernel's and was not counted.
+fn say_of_kernel(cpu: &CpuUse) {
+    cpu.remark().iter().for_each(|line| say(line));
 }
 
 /// What rows are of, each once. (Groups of CPUs that came online are the last of all)

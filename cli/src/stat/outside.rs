@@ -21,8 +21,8 @@ use std::ffi::OsString;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 use topdown::{Error, Options};
-use topdown_report::OutsideCount;
 use topdown_report::model::Run;
+use topdown_report::{CpuUse, OutsideCount};
 
 /// How often records of threads are taken from the kernel's buffers, which have room for more than that.
 pub const TAKE_RECORDS: Duration = Duration::from_millis(50);
@@ -173,7 +173,7 @@ impl OutsideGroups {
 
     /// What tells how much of the command, which has ended, was not counted. `outlived`: as [`OutsideGroups::outlived`] says.
     pub fn loss(&self, ran: &CommandEnd, outlived: Option<bool>) -> Loss {
-        let used = ran.cpu.as_nanos() as u64;
+        let used = ran.cpu.total_ns();
         let room = self.opened.elapsed().as_nanos() as u64 * online().len() as u64;
         match self.execs.as_ref().map_or(ExecEvents::Unknown, ExecsWatch::kept) {
             // (what the kernel does at the end of a process, once that has no events any more, is no user's)
@@ -216,8 +216,9 @@ impl OutsideGroups {
         let Run { ipc, findings, bottlenecks, metrics, tree, .. } = std::mem::take(&mut counted.run);
         let metrics =
             metrics.into_iter().map(|one| if lost_ns > 0 { one.of_a_part() } else { one }).collect();
-        counted.run =
-            Run { lost_ns, outlived, ipc, findings, bottlenecks, metrics, tree, ..ran.run(command) };
+        let run = ran.run(command);
+        let cpu = CpuUse { counts_kernel: self.groups.counts_kernel(), ..run.cpu };
+        counted.run = Run { lost_ns, outlived, ipc, findings, bottlenecks, metrics, tree, cpu, ..run };
         counted.timeline = self.recorder.map(|recorder| recorder.end(&self.groups, ran.wall));
         Ok(counted)
     }

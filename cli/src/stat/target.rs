@@ -5,7 +5,7 @@ use super::cpus::online;
 use super::groups::Groups;
 use super::ipc::IpcPmu;
 use super::rows_per::name_of;
-use crate::sys::{self, Family};
+use crate::sys::{self, CpuTimeOf, Family};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
@@ -81,6 +81,16 @@ impl StatTarget {
             StatTarget::Cpus(_) => Vec::new(),
         };
         all.into_iter().filter(|one| !one.as_ref().is_err_and(ended)).collect()
+    }
+
+    /// Their CPU time from now on.
+    pub fn cpu_time(&self) -> CpuTimeOf {
+        match self {
+            StatTarget::Processes(ids) => CpuTimeOf::processes(ids.iter().copied()),
+            StatTarget::Threads(ids) => CpuTimeOf::threads(ids.iter().copied()),
+            StatTarget::Cpus(Some(cpus)) => CpuTimeOf::cpus(cpus.iter().map(|cpu| format!("cpu{cpu}"))),
+            StatTarget::Cpus(None) => CpuTimeOf::cpus(["cpu".into()].into_iter()),
+        }
     }
 
     /// For the report: what was counted.
