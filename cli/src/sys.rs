@@ -195,6 +195,16 @@ fn not_executed(error: &io::Error, parent: i32) -> ! {
 }
 
 impl CommandEnd {
+    /// Its CPU time, of which the kernel's is not counted.
+    pub fn cpu_use(&self) -> CpuUse {
+        CpuUse {
+            total_ns: Some(self.cpu.total_ns()),
+            time: Some(self.cpu),
+            counts_kernel: false,
+            refused: kernel_is_refused(),
+        }
+    }
+
     /// What a report says of it; of what was counted, nothing.
     pub fn run(&self, command: &[OsString]) -> Run {
         let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
@@ -211,7 +221,7 @@ impl CommandEnd {
             signal,
             wall_ns: self.wall.as_nanos() as u64,
             cpu_ns: self.cpu.total_ns(),
-            cpu: CpuUse { time: Some(self.cpu), counts_kernel: false, refused: kernel_is_refused() },
+            cpu: self.cpu_use(),
             ..Run::default()
         }
     }

@@ -56,7 +56,9 @@ const SURE: f64 = 10.36;
 /// CPU time of a run, and what of it the counters count.
 #[derive(Clone, Debug, Default)]
 pub struct CpuUse {
-    /// None: how it divides is not known.
+    /// All nanoseconds; None: not known.
+    pub total_ns: Option<u64>,
+    /// The same by mode; None: how they divide is not known.
     pub time: Option<CpuTime>,
     /// Whether the kernel's slots are counted, too.
     pub counts_kernel: bool,
@@ -130,8 +132,7 @@ impl CountedTime {
     /// Of a run with these figures. (Those of CPUs have their time, idle or not, so that its part that was counted is that of the time in
     /// use.)
     pub(crate) fn new(run: &Run, figures: &Figures) -> CountedTime {
-        let CpuUse { time, counts_kernel, .. } = run.cpu;
-        let cpu_time_ns = time.map(CpuTime::total_ns).or((run.cpu_ns > 0).then_some(run.cpu_ns));
+        let CpuUse { total_ns: cpu_time_ns, time, counts_kernel, .. } = run.cpu;
         let countable_ns = if counts_kernel { cpu_time_ns } else { time.map(|time| time.user_ns) };
         let seen = (figures.time_ns as f64 / cpu_time_ns.unwrap_or(0).max(1) as f64).min(1.0);
         let part = figures.running.unwrap_or(0.0).min(1.0) * seen;
@@ -143,16 +144,18 @@ impl CountedTime {
         }
     }
 
-    /// "CPU time 3.40 s (user 12.3 ms, system 3.39 s), counted 12.3 ms"; None: it is not known.
+    /// "CPU time 3.40 s (user 12.3 ms, system 3.39 s), counted 12.3 ms"; None: it is not known. What is less than a tick may be chance.
     pub fn text(&self) -> Option<String> {
-        let ns = |ns: u64| time(ns as f64);
+        let by_ticks = |ns: u64| match ns as f64 {
+            ns if ns < LONGEST_TICK_NS => format!("under {}", time(LONGEST_TICK_NS)),
+            ns => time(ns),
+        };
         let modes = self.user_time_ns.zip(self.system_time_ns);
-        let modes = modes
-            .map(|(user, system)| format!(" (user {}, system {})", ns(user), ns(system)))
-            .unwrap_or_default();
-        let counted =
-            self.counted_time_ns.map(|counted| format!(", counted {}", ns(counted))).unwrap_or_default();
-        Some(format!("CPU time {}{modes}{counted}", ns(self.cpu_time_ns?)))
+        let modes =
+            modes.map(|(user, system)| format!(" (user {}, system {})", by_ticks(user), by_ticks(system)));
+        let counted = self.counted_time_ns.map(|counted| format!(", counted {}", by_ticks(counted)));
+        let total = time(self.cpu_time_ns? as f64);
+        Some(format!("CPU time {total}{}{}", modes.unwrap_or_default(), counted.unwrap_or_default()))
     }
 }
 
@@ -164,7 +167,7 @@ mod tests {
 
     fn used(user_ms: u64, system_ms: u64) -> CpuUse {
         let time = CpuTime { user_ns: user_ms * MS, system_ns: system_ms * MS };
-        CpuUse { time: Some(time), ..CpuUse::default() }
+        CpuUse { total_ns: Some(time.total_ns()), time: Some(time), ..CpuUse::default() }
     }
 
     #[test]
@@ -230,6 +233,28 @@ mod tests {
             used(0, 10).leads().is_none()
                 && CpuUse { counts_kernel: true, ..used(0, 9000) }.leads().is_none()
         );
+    }
+
+    #[test]
+    fn a_text_has_what_is_known() {
+        let time = |user, system, counted, all| CountedTime {
+            counted_time_ns: counted,
+            cpu_time_ns: all,
+            user_time_ns: user,
+            system_time_ns: system,
+        };
+        let text = |time: CountedTime| time.text().unwrap();
+        let (user, system) = (Some(20 * MS), Some(3380 * MS));
+        assert_eq!(
+            text(time(user, system, user, Some(3400 * MS))),
+            "CPU time 3.40 s (user 20.0 ms, system 3.38 s), counted 20.0 ms"
+        );
+        assert_eq!(
+            text(time(Some(0), system, Some(0), system)),
+            "CPU time 3.38 s (user under 10.0 ms, system 3.38 s), counted under 10.0 ms"
+        );
+        assert_eq!(text(time(None, None, None, Some(MS))), "CPU time 1.00 ms");
+        assert_eq!(CountedTime::default().text(), None);
     }
 
     #[test]

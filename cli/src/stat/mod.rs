@@ -63,7 +63,8 @@ use target::Ending;
 pub use target::StatTarget;
 use topdown_report::model::Run;
 use topdown_report::{
-    Claim, CpuUse, Format, Output, OutsideCount, Report, UNCOUNTED, timeline_format, write, write_timeline,
+    Claim, CpuTime, CpuUse, Format, Output, OutsideCount, Report, UNCOUNTED, timeline_format, write,
+    write_timeline,
 };
 use watch::{NextTick, StopCondition, StopReason, watch};
 use whole::whole;
@@ -191,8 +192,7 @@ impl StatCount<'_> {
                     self.rows(&mut groups.groups, at, at_work, Some(loss));
                 }
             }
-            let counts_kernel = groups.groups.counts_kernel();
-            say_of_kernel(&CpuUse { counts_kernel, ..ran.run(&self.arguments.command).cpu });
+            say_of_kernel(&groups.cpu_use(&ran, 0));
         } else {
             let wait = self.arguments.wait;
             match groups.end(&ran, &self.arguments.command, wait) {
@@ -563,8 +563,10 @@ impl StatCount<'_> {
 /// nanosecond, and by mode to its ticks.
 fn cpu_use(cpu_time: &CpuTimeOf, groups: &CountedGroups, ran_ns: u64) -> CpuUse {
     let used = cpu_time.used();
+    let time = used.map(|used| used.scaled_to(ran_ns).filter(|_| ran_ns > 0).unwrap_or(used));
     CpuUse {
-        time: used.map(|used| used.scaled_to(ran_ns).filter(|_| ran_ns > 0).unwrap_or(used)),
+        total_ns: time.map(CpuTime::total_ns).or((ran_ns > 0).then_some(ran_ns)),
+        time,
         counts_kernel: groups.counts_kernel(),
         refused: sys::kernel_is_refused(),
     }

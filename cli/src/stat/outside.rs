@@ -187,6 +187,17 @@ impl OutsideGroups {
         }
     }
 
+    /// CPU time of the command, which has ended, and what of it is counted. If events were enabled for longer (0: not known), processes
+    /// have run for which it did not wait, and whose modes nobody tells.
+    pub fn cpu_use(&self, ran: &CommandEnd, enabled_ns: u64) -> CpuUse {
+        let counts_kernel = self.groups.counts_kernel();
+        let (waited, used) = (ran.cpu_use(), ran.cpu.total_ns());
+        match (Loss::Unknown { used: enabled_ns, switches: ran.switches }).of(used) {
+            0 => CpuUse { counts_kernel, ..waited },
+            unwaited => CpuUse { counts_kernel, total_ns: Some(used + unwaited), time: None, ..waited },
+        }
+    }
+
     /// What was counted until now, so long after the start, of what the title says.
     ///
     /// # Errors
@@ -212,12 +223,12 @@ impl OutsideGroups {
         let (groups, tasks) = (&mut self.groups, self.tasks.as_ref());
         let mut counted = whole(groups, tasks, outlived != Some(false), ran.wall, String::new())?;
         tasks.iter().flat_map(|tasks| tasks.remarks()).for_each(|line| say(&line));
-        let lost_ns = loss.of(counted.run.cpu_ns);
+        let enabled_ns = counted.run.cpu_ns;
+        let lost_ns = loss.of(enabled_ns);
         let Run { ipc, findings, bottlenecks, metrics, tree, .. } = std::mem::take(&mut counted.run);
         let metrics =
             metrics.into_iter().map(|one| if lost_ns > 0 { one.of_a_part() } else { one }).collect();
-        let run = ran.run(command);
-        let cpu = CpuUse { counts_kernel: self.groups.counts_kernel(), ..run.cpu };
+        let (cpu, run) = (self.cpu_use(ran, enabled_ns), ran.run(command));
         counted.run = Run { lost_ns, outlived, ipc, findings, bottlenecks, metrics, tree, cpu, ..run };
         counted.timeline = self.recorder.map(|recorder| recorder.end(&self.groups, ran.wall));
         Ok(counted)

@@ -1,15 +1,16 @@
 //! A command that is counted again and again.
 #![forbid(unsafe_code)]
 
-use super::StatCount;
 use super::ipc::Ipc;
 use super::outside::OutsideGroups;
 use super::spread::{mean, spread};
 use super::table::StatRow;
+use super::{StatCount, say_of_kernel};
 use crate::outcome::Failure;
 use crate::say;
 use crate::sys::{self, End};
 use std::collections::BTreeSet;
+use topdown_report::CpuUse;
 
 impl StatCount<'_> {
     /// Counts the command again and again: each run, then mean and spread.
@@ -18,6 +19,7 @@ impl StatCount<'_> {
         let kinds = Ipc::kinds(&options);
         let mut runs: Vec<Vec<StatRow>> = Vec::new();
         let mut number = 0;
+        let mut cpu = CpuUse::default();
         let end = loop {
             number += 1;
             let turns = self.turns.clone();
@@ -30,6 +32,7 @@ impl StatCount<'_> {
                 Ok(mut groups) => {
                     let outlived = groups.outlived(false);
                     let loss = groups.loss(&ran, outlived);
+                    cpu = groups.cpu_use(&ran, 0);
                     let rows = self.read(&mut groups.groups, ran.wall, outlived != Some(false), Some(loss));
                     let rows: Vec<_> =
                         rows.into_iter().map(|row| StatRow { of: number.to_string(), ..row }).collect();
@@ -70,6 +73,7 @@ impl StatCount<'_> {
                 self.write(&[StatRow::over(&rows, what, &figure)]);
             }
         }
+        say_of_kernel(&cpu); // (of the last run, which stands for all)
         Ok(end)
     }
 }
