@@ -5,7 +5,7 @@ mod made;
 use made::{CORE, Ran, Scratch, TableContent, ran};
 use topdown::{LEVEL_1, Node, TD_NODE_NONE};
 use topdown_report::model::{Machine, Run};
-use topdown_report::{Format, OutsideCount, Report, merge, render};
+use topdown_report::{CpuTime, CpuUse, Format, OutsideCount, Report, merge, render};
 use topdown_table::RUNS;
 
 /// A command of so many slots, in percent, that was counted from outside.
@@ -361,4 +361,82 @@ fn a_command_that_ended_with_a_status_was_not_killed() {
         let text = said(run);
         assert!(text.contains("killed, ended by exit_group(2)") && !text.contains(own), "{text}");
     }
+}
+
+/// A command that was counted from outside, with so many milliseconds in user mode and in the kernel.
+fn of_modes(user_ms: u64, system_ms: u64, counts_kernel: bool) -> OutsideCount {
+    let time = CpuTime { user_ns: user_ms * 1_000_000, system_ns: system_ms * 1_000_000 };
+    let whole = outside(40_000, [20, 10, 10, 60]);
+    let cpu =
+        CpuUse { total_ns: Some(time.total_ns()), time: Some(time), counts_kernel, ..CpuUse::default() };
+    let mut parts = whole.parts.clone();
+    for (_, sum) in &mut parts {
+        (sum.time_enabled_ns, sum.time_running_ns) = (time.total_ns(), time.total_ns());
+    }
+    OutsideCount { run: Run { cpu, ..whole.run }, parts, ..whole }
+}
+
+#[test]
+fn the_verdict_on_a_program_of_the_kernels_begins_with_the_kernel() {
+    let report = Report::new(&[], Some(of_modes(100, 900, false)));
+    let figures = &report.whole.inclusive;
+    assert_eq!(
+        figures.bottleneck,
+        "kernel 90.0 % of CPU time, not counted; of the rest backend bound: 60 % of slots wait for data or execution units"
+    );
+    assert_eq!(report.next, "kernel 90.0 % of CPU time: `topdown stat --kernel` counts it, too");
+    for format in [Format::Text, Format::Html] {
+        let text = render(&report, format).split_whitespace().collect::<Vec<_>>().join(" ");
+        for words in [
+            "900 ms of its 1.00 s of CPU time (90.0 %) are the kernel's, which was not counted",
+            "CPU time 1.00 s (user 100 ms, system 900 ms), counted 100 ms",
+            "kernel 90.0 % of CPU time: `topdown stat --kernel`",
+        ] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        assert!(!text.contains("find what is waited for"), "{text}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&render(&report, Format::Json)).unwrap();
+    let ns = |name: &str| json["whole"][name].as_u64().unwrap() / 1_000_000;
+    assert_eq!(
+        ["cpu_time_ns", "user_time_ns", "system_time_ns", "counted_time_ns"].map(ns),
+        [1000, 100, 900, 100]
+    );
+}
+
+#[test]
+fn of_a_program_in_user_mode_and_of_one_that_was_counted_whole_nothing_is_said_of_the_kernel() {
+    for (count, counted) in [(of_modes(950, 50, false), 950), (of_modes(100, 900, true), 1000)] {
+        let report = Report::new(&[], Some(count));
+        assert_eq!(report.whole.time.counted_time_ns, Some(counted * 1_000_000));
+        let text = render(&report, Format::Text);
+        assert!(report.whole.kernel_note.is_empty() && !text.to_lowercase().contains("kernel"), "{text}");
+        assert!(report.next.starts_with("backend bound"), "{}", report.next);
+    }
+}
+
+#[test]
+fn the_verdict_on_regions_stays_where_the_program_is_the_kernels() {
+    let scratch = Scratch::new("kernels");
+    let report = merge(&[one_region().write(&scratch.0)], Some(of_modes(100, 900, false))).unwrap();
+    assert!(report.whole.inclusive.bottleneck.starts_with("kernel 90.0 %"));
+    assert!(!report.whole.exclusive.bottleneck.starts_with("kernel"));
+    assert!(!report.regions[0].item.inclusive.bottleneck.starts_with("kernel"));
+}
+
+#[test]
+fn counted_time_is_the_counters_part_of_what_they_count() {
+    let mut count = of_modes(400, 600, false);
+    // half of the time others had the counters; and of CPUs the idle time is no CPU time
+    count.parts.iter_mut().for_each(|(_, sum)| sum.time_running_ns /= 2);
+    assert_eq!(Report::new(&[], Some(count)).whole.time.counted_time_ns, Some(200_000_000));
+    let mut cpus = OutsideCount { of_cpus: true, ..of_modes(400, 600, false) };
+    for (_, sum) in &mut cpus.parts {
+        (sum.time_enabled_ns, sum.time_running_ns) = (8_000_000_000, 8_000_000_000);
+    }
+    assert_eq!(Report::new(&[], Some(cpus)).whole.time.counted_time_ns, Some(400_000_000));
+    // nothing is known of a report of tables alone
+    let scratch = Scratch::new("tables");
+    let tables = merge(&[one_region().write(&scratch.0)], None).unwrap();
+    assert_eq!(tables.whole.time, topdown_report::CountedTime::default());
 }
