@@ -1,6 +1,6 @@
 /* `topdown record` where nothing tells how slots divide: a profile of time, whose intervals have what each function took, as an ordinary user; in
  * threads, in processes that are started, after execs, of a process that runs already, and of all CPUs; beside a function that is in the
- * kernel for most of its time, too. It says why there are no slots. Arguments: the seed.
+ * kernel for most of its time, too. It says why there are no slots. Where perf_event_open is refused --ptrace has the same of a command.
  * needs: no-counters */
 #include "lib/stat.h"
 #include "lib/functions.h"
@@ -78,14 +78,14 @@ static void recorded(const char *const *options, const char *how, const char *fi
 }
 
 /* The function's part of the time of both is what it took of it, within its interval. */
-static void time_is_true(const char *how)
+static void time_is_true(const char *how, const char *by)
 {
     static struct csv csv;
     csv_read(&csv, in_scratch("r.csv"));
     double time[2], error[2];
     for (int k = 0; k < 2; k++) {
         const int row = row_of(&csv, k ? "less" : "much", "own");
-        CHECK(row > 0 && strcmp(csv_text(&csv, row, "time_by"), "timer") == 0);
+        CHECK(row > 0 && strcmp(csv_text(&csv, row, "time_by"), by) == 0);
         time[k] = number(&csv, row, "time", "");
         error[k] = number(&csv, row, "time", "_high") - number(&csv, row, "time", "_low");
         fprintf(stderr, "%s: %s %.3f, within %.3f\n", how, k ? "less" : "much", time[k], error[k] / 2);
@@ -107,7 +107,7 @@ int main(int argc, char **argv)
     static const char *const HOWS[] = {"alone", "threads", "started", "execs10", "calls"};
     for (size_t k = 0; k < sizeof HOWS / sizeof HOWS[0]; k++) {
         recorded((const char *[]){NULL}, HOWS[k], "r.csv");
-        time_is_true(HOWS[k]);
+        time_is_true(HOWS[k], "timer");
     }
     /* one that runs already */
     char pid[16];
@@ -119,10 +119,10 @@ int main(int argc, char **argv)
     CHECK(child > 0);
     snprintf(pid, sizeof pid, "%d", (int)child);
     recorded((const char *[]){"-p", pid, "--duration", "1", NULL}, NULL, "r.csv");
-    time_is_true("a process");
+    time_is_true("a process", "timer");
     set_until_end("/proc/sys/kernel/perf_event_paranoid", "-1\n");
     recorded((const char *[]){"-a", "--duration", "1", NULL}, NULL, "r.csv");
-    time_is_true("all CPUs");
+    time_is_true("all CPUs", "timer");
     CHECK_EQ(kill(child, SIGKILL), 0);
     CHECK_EQ(waitpid(child, NULL, 0), child);
     /* what there is to say */
@@ -136,5 +136,13 @@ int main(int argc, char **argv)
     const double user = number(&csv, row_of(&csv, "much", "own"), "time", "") + number(&csv, row_of(&csv, "less", "own"), "time", "");
     fprintf(stderr, "with the kernel: %.3f in the two\n", user);
     CHECK(user > 0 && user < 0.9);
+    /* without perf_event_open, by stops; without these it says what there is */
+    set_until_end("/proc/sys/kernel/perf_event_paranoid", "3\n");
+    for (size_t k = 0; k < sizeof HOWS / sizeof HOWS[0]; k++) {
+        recorded((const char *[]){"--ptrace", NULL}, HOWS[k], "r.csv");
+        time_is_true(HOWS[k], "stops");
+    }
+    recorded((const char *[]){NULL}, "alone", "r.txt");
+    CHECK(strstr(stat_said(), "nothing is recorded: ") != NULL && strstr(stat_said(), "; --ptrace stops the command's threads") != NULL);
     return 0;
 }

@@ -9,7 +9,7 @@ use crate::require::{Requirement, judged};
 use crate::say;
 use crate::stat::{StatTarget, cpu_list};
 use crate::sys::{self, End, Interrupts};
-use sampled::Sampled;
+use sampled::{AnyRecorder, Sampled};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
@@ -21,8 +21,8 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 use topdown_record::views::{Heading, View, says_no_callers, says_nothing};
 use topdown_record::{
-    CallGraph, EventSampling, Journal, JournalContents, Profile, RecordUntil, Recorder, Settings,
-    SourcePlace, lbr_of_cpus,
+    CallGraph, EventSampling, Journal, JournalContents, Profile, RecordUntil, Settings, SourcePlace,
+    lbr_of_cpus,
 };
 use topdown_report::Output;
 
@@ -62,6 +62,10 @@ pub struct Arguments {
     /// Sample what the kernel does, too (kernel.perf_event_paranoid at most 1, or CAP_PERFMON)
     #[arg(long, conflicts_with = "call_graph")]
     kernel: bool,
+    /// Time alone, without perf_event_open(2): stop the command's threads at random instants, by ptrace(2), and look at them. Debuggers do not work in a
+    /// command that is traced, nor do setuid programs
+    #[arg(long, requires = "command", conflicts_with_all = ["all_cpus", "cpus", "pid", "kernel", "condition", "locate", "drill", "td_level"])]
+    ptrace: bool,
     /// Sample only where a ratio of two events is above or below a limit: 'ipc<0.5', 'cache-misses/instructions>0.01', or perf's
     /// 'instructions/period=20000/,cycles/ratio-to-prev=0.5/'. By auto counter reload, which few CPUs have
     #[arg(long = "where", value_name = "CONDITION", group = "sampled", conflicts_with_all = ["frequency", "gap", "budget", "td_level", "call_graph", "kernel"])]
@@ -287,7 +291,7 @@ impl Arguments {
     fn command(
         &self,
         view: Option<View>,
-        recorder: impl Fn(&[i32], bool) -> Result<Recorder, String>,
+        recorder: impl Fn(&[i32], bool) -> Result<AnyRecorder, String>,
     ) -> Result<End, Failure> {
         let (program, rest) = self.command.split_first().expect("clap demands one");
         let mut command = Command::new(program);
@@ -295,11 +299,11 @@ impl Arguments {
         let (command_line, occasion) = (self.command_line(), sys::occasion());
         let heading = Heading { command: &command_line, occasion: &occasion };
         let mut elapsed = Duration::ZERO;
-        let attend = |recorder: &mut Result<Recorder, String>, pid: i32, start: Instant| {
+        let attend = |recorder: &mut Result<AnyRecorder, String>, pid: i32, start: Instant| {
             let Ok(recorder) = recorder else { return };
             self.keep(recorder, &heading);
             match sys::process(pid) {
-                Ok(process) => _ = recorder.run(self.until(&[process], None)),
+                Ok(process) => recorder.run(self.until(&[process], None)),
                 Err(error) => say(&format!("nothing is recorded: pidfd_open: {error}")),
             }
             elapsed = start.elapsed();
@@ -316,7 +320,7 @@ impl Arguments {
     fn others(
         &self,
         view: Option<View>,
-        recorder: impl Fn(&[i32], bool) -> Result<Recorder, String>,
+        recorder: impl Fn(&[i32], bool) -> Result<AnyRecorder, String>,
     ) -> Result<End, Failure> {
         let (whom, processes) = self.whom()?;
         let interrupts = sys::interrupts().map_err(failed)?; // (also one that comes while counters are opened ends the recording)
@@ -364,12 +368,9 @@ impl Arguments {
     }
 
     /// Keeps what is recorded beside the file that will be written, if there will be one.
-    fn keep(&self, recorder: &mut Recorder, heading: &Heading) {
-        // (samples of an event are no bursts)
-        let file = self
-            .output
-            .as_deref()
-            .filter(|path| !recorder.samples_events() && !topdown_report::is_stdout(path));
+    fn keep(&self, recorder: &mut AnyRecorder, heading: &Heading) {
+        let Some(recorder) = recorder.keeper() else { return };
+        let file = self.output.as_deref().filter(|path| !topdown_report::is_stdout(path));
         let Some(file) = file.filter(|path| has_room_beside(path)) else { return };
         let mut beside = file.as_os_str().to_os_string();
         beside.push(format!(".{}.recording", std::process::id()));
@@ -382,7 +383,7 @@ impl Arguments {
 
     fn write(
         &self,
-        recorder: Recorder,
+        recorder: AnyRecorder,
         elapsed: Duration,
         view: Option<View>,
         heading: &Heading,

@@ -249,6 +249,32 @@ fn without_counters_each_format_has_time_alone() {
     assert!(said(&refused).contains("of time alone there is no .recording"), "{}", said(&refused));
 }
 
+/// A command whose threads are stopped runs as it does otherwise: signals, processes that it stops, starts, and waits for, and how it ends.
+#[test]
+fn a_command_that_is_looked_at_by_stops_runs_as_ever() {
+    const SCRIPT: &str = "trap 'echo got' USR1; kill -USR1 $$; sleep 100 & kill -STOP $!; sleep 0.1; kill -CONT $!; kill -TERM $!; wait $!; echo $?; \
+                          for i in 1 2 3 4 5; do (exit $i); echo $?; done; i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; ";
+    let run = |end: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_topdown"));
+        let script = SCRIPT.to_string() + end;
+        command.args(["record", "--ptrace", "--", "sh", "-c", &script]).stdin(Stdio::null()).output().unwrap()
+    };
+    let output = run("exit 9");
+    if said(&output).contains("nothing is recorded: ptrace: ") {
+        eprintln!("ptrace is forbidden here: nothing is tested");
+        return;
+    }
+    let stdout = String::from_utf8(output.stdout.clone()).unwrap();
+    assert_eq!((output.status.code(), &*stdout), (Some(9), "got\n143\n1\n2\n3\n4\n5\n"), "{}", said(&output));
+    assert!(
+        said(&output).contains(", time alone (") && said(&output).contains("CPU time in user mode"),
+        "{}",
+        said(&output)
+    );
+    use std::os::unix::process::ExitStatusExt;
+    assert_eq!(run("kill -9 $$").status.signal(), Some(9));
+}
+
 #[test]
 fn a_device_is_no_recording() {
     let output = record("--from /dev/zero");

@@ -49,6 +49,12 @@ pub struct Pace {
     pub limit: Limit,
 }
 
+impl Pace {
+    /// There are no bursts.
+    pub(crate) const NONE: Pace =
+        Pace { asked: 0, frequency: 0.0, burst_ns: 0.0, budget: 0.0, limit: Limit::Asked };
+}
+
 /// The costs so far.
 #[derive(Debug)]
 pub(crate) struct BurstBudget {

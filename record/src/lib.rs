@@ -22,6 +22,8 @@ mod event_sampling;
 
 mod spaces;
 mod stacks;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod stops;
 
 mod elf_file;
 mod unwind;
@@ -79,5 +81,6 @@ pub use recording::Recording;
 pub use records::CallGraph;
 pub use settings::{Settings, counted_events};
 pub use sources::{SourcePlace, Sources};
+pub use stops::StopRecorder;
 pub use symbols::SourceLine;
 pub use unseen::Unseen;

@@ -220,7 +220,7 @@ impl SampledWhole {
         // (of events weights are no time)
         let unseen = match &recording.sampling {
             None => recording.totals.unseen.ns as f64,
-            Some((sampling, tally)) => sampling.unsampled(tally),
+            Some((sampling, tally)) => sampling.unsampled(tally, sum),
         };
         SampledWhole {
             time_ns: sum,
@@ -505,13 +505,16 @@ impl Profile {
     #[must_use]
     pub fn no_slots(&self) -> Option<&str> {
         match &self.held.as_ref()?.of {
-            SamplesOf::Time { why } => Some(why),
+            SamplesOf::Time { why, .. } => Some(why),
             SamplesOf::Condition { .. } | SamplesOf::Node { .. } => None,
         }
     }
 
-    /// What tells the time, of one thread or CPU at least: of "timer" nobody knows how wrong it is, "bursts" may be wrong by more than the intervals say; else "counter".
+    /// What tells the time, of one thread or CPU at least: of "timer" nobody knows how wrong it is, of "stops" threads were looked at, "bursts" may be wrong by more than the intervals say; else "counter".
     pub(crate) fn time_by(&self) -> &'static str {
+        if let Some(SamplesOf::Time { by_stops: true, .. }) = self.held.as_ref().map(|held| &held.of) {
+            return "stops";
+        }
         match self.held.is_some() || self.cpus.as_ref().map_or(self.by_timer > 0, |cpus| cpus.by_timer) {
             true => "timer",
             false if self.unclocked > 0 => "bursts",

@@ -16,7 +16,7 @@ use crate::sampler::{Fate, RawBurst, Sampler};
 use crate::settings::{Settings, refusal};
 use crate::sideband::Sideband;
 use crate::spaces::Spaces;
-use crate::stacks::{CodePlace, Stacks};
+use crate::stacks::Stacks;
 use crate::unseen::Beginnings;
 use crate::unwind::StackUnwinder;
 use crate::whom::{RecordedProcesses, online, running};
@@ -376,20 +376,7 @@ impl Recorder {
 
     /// The number of the stack in which a sample was taken.
     fn stack(&mut self, sample: &RawSample) -> u32 {
-        let pid = sample.pid;
-        let callers = self.unwinder.callers(&self.spaces, pid, sample);
-        let kernel = (sample.in_kernel > 0).then(|| self.spaces.kernel());
-        let frames = sample.chain.iter().chain(&callers).enumerate().map(|(depth, address)| {
-            // (a return address is behind the call)
-            let address = address.saturating_sub(u64::from(depth > 0));
-            match kernel {
-                Some(_) if depth < sample.in_kernel => CodePlace { module: kernel, address },
-                _ => self.spaces.place(pid, sample.time, address),
-            }
-        });
-        let mut frames: Vec<CodePlace> = frames.collect();
-        frames.extend(self.spaces.process(pid));
-        self.stacks.number(frames)
+        self.stacks.number_of(sample, &mut self.spaces, &mut self.unwinder)
     }
 
     /// Samples of events.

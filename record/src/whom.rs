@@ -41,11 +41,13 @@ pub(crate) fn processes() -> Vec<i32> {
 
 /// The processes of these threads, if they are there, by /proc.
 pub(crate) fn running(threads: impl Iterator<Item = i32>) -> BTreeSet<i32> {
-    let process = |thread: i32| {
-        let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
-        status.lines().find_map(|line| line.strip_prefix("Tgid:")).and_then(|pid| pid.trim().parse().ok())
-    };
-    threads.filter_map(process).collect()
+    threads.filter_map(process_of).collect()
+}
+
+/// The process of a thread, if it is there, by /proc.
+pub(crate) fn process_of(thread: i32) -> Option<i32> {
+    let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Tgid:")).and_then(|pid| pid.trim().parse().ok())
 }
 
 /// Threads of a process, by /proc.

@@ -10,6 +10,7 @@
 //! - `thread`, `identity`, `memory`, `guarded`, `kept`: which thread, which handle, and memory that handlers of signals,
 //!   other threads and forked children meet.
 //! - `ring`, `records`, `execs`: an event's ring buffer, its records, and what programs lose their events.
+//! - `ptrace`: threads of others that are stopped and looked at.
 //! - `seccomp`: how many filters this process has.
 //! - `cpu`, `sysfs`, `lasting`, `terms`, `format`, `attr`, `numbers`: CPUID, what /sys tells, and its texts as `perf_event_attr`.
 
@@ -40,6 +41,8 @@ pub mod numbers;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod once;
 pub mod page;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub mod ptrace;
 pub mod random;
 #[cfg(target_arch = "x86_64")]
 pub mod rdpmc;

@@ -5,11 +5,17 @@ use super::Arguments;
 use crate::require::Requirement;
 use crate::say;
 use crate::stat::StatTarget;
+use std::time::Duration;
 use topdown::SampledEvents;
-use topdown_record::{CallGraph, EventSampling, Recorder, Settings, counted_events};
+use topdown_record::{
+    CallGraph, EventSampling, Journal, RecordUntil, Recorder, Recording, Settings, StopRecorder,
+    counted_events,
+};
 
 /// Samples of time in a second of it, if no others are asked for.
 const TIME_FREQUENCY: u32 = 1000;
+/// The same by stops, of which each takes some ten microseconds.
+const STOP_FREQUENCY: u32 = 250;
 
 /// What is sampled.
 pub enum Sampled {
@@ -19,8 +25,42 @@ pub enum Sampled {
     Event(EventSampling),
     /// Time alone, as this says why slots are not told.
     Time(EventSampling, String),
+    /// Time alone, by stops.
+    Stops(String),
     /// Nothing can be, and why.
     Nothing(String),
+}
+
+/// What records.
+pub enum AnyRecorder {
+    Events(Box<Recorder>),
+    Stops(Box<StopRecorder>),
+}
+
+impl AnyRecorder {
+    /// Records until something ends it.
+    pub fn run(&mut self, until: RecordUntil) {
+        match self {
+            AnyRecorder::Events(recorder) => _ = recorder.run(until),
+            AnyRecorder::Stops(recorder) => _ = recorder.run(&until),
+        }
+    }
+
+    /// What keeps in a file what is recorded, as it comes, if there is any.
+    pub fn keeper(&mut self) -> Option<&mut Recorder> {
+        match self {
+            AnyRecorder::Events(recorder) if !recorder.samples_events() => Some(recorder),
+            AnyRecorder::Events(_) | AnyRecorder::Stops(_) => None,
+        }
+    }
+
+    /// What was recorded in so much time, and the file in which it was kept.
+    pub fn finish(self, elapsed: Duration) -> (Recording, Option<Journal>) {
+        match self {
+            AnyRecorder::Events(recorder) => recorder.finish(elapsed),
+            AnyRecorder::Stops(recorder) => (recorder.finish(elapsed), None),
+        }
+    }
 }
 
 impl Sampled {
@@ -31,6 +71,9 @@ impl Sampled {
     pub fn of(arguments: &Arguments) -> Result<Sampled, String> {
         if let Some(sampling) = arguments.sampling()? {
             return Ok(Sampled::Event(sampling));
+        }
+        if arguments.ptrace {
+            return Ok(Sampled::Stops("--ptrace counts nothing".into()));
         }
         let cpus = arguments.of_cpus().unwrap_or(StatTarget::Cpus(None)).online().unwrap_or_default();
         Ok(match counted_events(arguments.td_level.unwrap_or(0), arguments.kernel, &cpus) {
@@ -49,7 +92,14 @@ impl Sampled {
         }
         match EventSampling::of_time(settings, arguments.of_cpus().is_some(), why.into()) {
             Ok(sampling) => Sampled::Time(sampling, why.into()),
-            Err(refused) => Sampled::Nothing(format!("{why}; nor can time be sampled: {refused}")),
+            Err(refused) => Sampled::Nothing(format!(
+                "{why}; nor can time be sampled: {refused}{}",
+                if arguments.command.is_empty() {
+                    ""
+                } else {
+                    "; --ptrace stops the command's threads and looks at them (debuggers and setuid programs do not work in it)"
+                }
+            )),
         }
     }
 
@@ -57,11 +107,18 @@ impl Sampled {
     ///
     /// # Errors
     /// The kernel's, and what was refused.
-    pub fn recorder(&self, arguments: &Arguments, pids: &[i32], there: bool) -> Result<Recorder, String> {
+    pub fn recorder(&self, arguments: &Arguments, pids: &[i32], there: bool) -> Result<AnyRecorder, String> {
         let cpus = || arguments.cpus.clone();
         let of_cpus = arguments.of_cpus().is_some();
         let recorder = match self {
             Sampled::Nothing(why) => return Err(why.clone()),
+            Sampled::Stops(why) => {
+                let settings = settings(arguments, STOP_FREQUENCY);
+                let recorder = StopRecorder::of_command(pids[0], settings, why.clone());
+                return recorder
+                    .map(|all| AnyRecorder::Stops(Box::new(all)))
+                    .map_err(|error| error.to_string());
+            }
             Sampled::Event(sampling) | Sampled::Time(sampling, _) if of_cpus => {
                 Recorder::of_events_on_cpus(vec![sampling.clone()], cpus())
             }
@@ -76,7 +133,7 @@ impl Sampled {
                 }
             }
         };
-        recorder.map_err(|error| error.to_string())
+        recorder.map(|all| AnyRecorder::Events(Box::new(all))).map_err(|error| error.to_string())
     }
 
     /// Why what is recorded itself cannot be kept, to make other profiles of it later; None: it can.
@@ -86,7 +143,7 @@ impl Sampled {
             Sampled::Event(_) => {
                 Some("there is no .recording of samples of an event; choose another ending".into())
             }
-            Sampled::Time(_, why) => Some(format!(
+            Sampled::Time(_, why) | Sampled::Stops(why) => Some(format!(
                 "slots cannot be told here ({why}), and of time alone there is no .recording; choose another ending"
             )),
         }
@@ -98,7 +155,9 @@ impl Sampled {
             events.iter().flat_map(SampledEvents::nodes).map(|node| node.level).max().unwrap_or(0)
         };
         match (self, required) {
-            (Sampled::Nothing(why) | Sampled::Time(_, why), _) => Some(format!("slots are not told: {why}")),
+            (Sampled::Nothing(why) | Sampled::Time(_, why) | Sampled::Stops(why), _) => {
+                Some(format!("slots are not told: {why}"))
+            }
             (Sampled::Event(sampling), _) => {
                 Some(format!("slots are not told of samples of {}", sampling.event()))
             }

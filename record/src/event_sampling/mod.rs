@@ -76,6 +76,11 @@ impl EventSampling {
         Ok(EventSampling(rule))
     }
 
+    /// Time alone, of threads that were stopped and looked at, each after so much CPU time on average.
+    pub(crate) fn of_stops(settings: Settings, mean_ns: u64, why: String) -> EventSampling {
+        EventSampling(time::by_stops(settings, mean_ns, why))
+    }
+
     /// One of these PMUs, which no machine need have.
     #[cfg(test)]
     pub(crate) fn made_up(pmus: &[&'static str]) -> EventSampling {
@@ -138,16 +143,14 @@ impl EventSampling {
         Settings { kernel: pmus.iter().any(|pmu| pmu.kernel), callers, ..Settings::default() }
     }
 
-    /// How many events no sample stands for that could have one; infinitely many, where not all were counted.
-    pub(crate) fn unsampled(&self, tally: &Tally) -> f64 {
+    /// How many events no sample stands for that could have one, where samples stand for so many; infinitely many, where not all were counted.
+    pub(crate) fn unsampled(&self, tally: &Tally, sampled: f64) -> f64 {
         match self.of() {
             SamplesOf::Condition { .. } => 0.0, // (most of it has none)
             SamplesOf::Node { .. } if tally.uncounted > 0 => f64::INFINITY,
             SamplesOf::Time { .. } if tally.uncounted > 0 => f64::INFINITY,
             SamplesOf::Time { .. } if !self.knows_all() => 0.0,
-            SamplesOf::Node { .. } | SamplesOf::Time { .. } => {
-                tally.all.count.saturating_sub(tally.held * self.period()) as f64
-            }
+            SamplesOf::Node { .. } | SamplesOf::Time { .. } => (tally.all.count as f64 - sampled).max(0.0),
         }
     }
 

@@ -47,6 +47,12 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
+    /// So many samples of so many nanoseconds.
+    pub fn of_time(held: u64, ns: u64) -> Tally {
+        let all = EventTimes { count: ns, enabled: ns, running: ns };
+        Tally { held, all, ..Tally::default() }
+    }
+
     /// Adds another.
     pub fn add(&mut self, other: Tally) {
         self.held += other.held;

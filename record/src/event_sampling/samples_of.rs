@@ -28,6 +28,9 @@ pub enum SamplesOf {
         /// Why not.
         #[serde(rename = "no_slots")]
         why: String,
+        /// Threads were stopped and looked at; else a timer of the kernel has sampled.
+        #[serde(skip)]
+        by_stops: bool,
     },
 }
 

@@ -13,13 +13,9 @@ use perf_event_open_sys::bindings::{PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_TASK_
 /// Nanoseconds in a second, but for what keeps samples from going along with a program's own timers.
 const SECOND: u64 = 999_983_017;
 
-/// Samples of CPU time, as many in a second of it as the settings say; of CPUs, or of threads. `why`: no slots are told.
-pub(super) fn sampled(settings: Settings, of_cpus: bool, why: String) -> SamplingRule {
-    let (event, config) = match of_cpus {
-        true => ("cpu-clock", PERF_COUNT_SW_CPU_CLOCK),
-        false => ("task-clock", PERF_COUNT_SW_TASK_CLOCK),
-    };
-    let sampling = PmuSampling {
+/// What samples.
+fn clock(settings: Settings, config: u32, is_counted_beside: bool) -> PmuSampling {
+    PmuSampling {
         name: if settings.kernel { "CPU time" } else { "CPU time in user mode" },
         kind: PERF_TYPE_SOFTWARE,
         cpus: None,
@@ -29,14 +25,28 @@ pub(super) fn sampled(settings: Settings, of_cpus: bool, why: String) -> Samplin
         kernel: settings.kernel,
         callers: settings.callers,
         reload: None,
-        // (the clock of a CPU goes on while that is idle)
-        is_counted_beside: !of_cpus,
-    };
-    SamplingRule {
-        of: SamplesOf::Time { why },
-        event: event.into(),
-        periods: Periods { sampled: SECOND / u64::from(settings.frequency.max(1)), other: 0 },
-        pmus: vec![sampling],
-        without: Vec::new(),
+        is_counted_beside,
     }
+}
+
+fn rule(event: &str, period: u64, of: SamplesOf, clock: PmuSampling) -> SamplingRule {
+    let periods = Periods { sampled: period, other: 0 };
+    SamplingRule { of, event: event.into(), periods, pmus: vec![clock], without: Vec::new() }
+}
+
+/// Samples of CPU time, as many in a second of it as the settings say; of CPUs, or of threads. `why`: no slots are told.
+pub(super) fn sampled(settings: Settings, of_cpus: bool, why: String) -> SamplingRule {
+    let (event, config) = match of_cpus {
+        true => ("cpu-clock", PERF_COUNT_SW_CPU_CLOCK),
+        false => ("task-clock", PERF_COUNT_SW_TASK_CLOCK),
+    };
+    let period = SECOND / u64::from(settings.frequency.max(1));
+    // (the clock of a CPU goes on while that is idle)
+    rule(event, period, SamplesOf::Time { why, by_stops: false }, clock(settings, config, !of_cpus))
+}
+
+/// What was seen of threads that were stopped, each time after so much CPU time on average.
+pub(super) fn by_stops(settings: Settings, mean_ns: u64, why: String) -> SamplingRule {
+    let clock = clock(settings, PERF_COUNT_SW_TASK_CLOCK, true);
+    rule("ptrace", mean_ns, SamplesOf::Time { why, by_stops: true }, clock)
 }

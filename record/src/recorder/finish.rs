@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::Recorder;
-use crate::budget::{Limit, Pace};
+use crate::budget::Pace;
 use crate::cpus::RecordedCpus;
 use crate::event_sampling::{EventSampling, Tally};
 use crate::file_proof::boot_id;
@@ -15,7 +15,7 @@ use std::time::Duration;
 impl Recorder {
     pub(super) fn totals(&self, elapsed: Duration) -> Totals {
         let pace = match self.events[..] {
-            [] => Pace { asked: 0, frequency: 0.0, burst_ns: 0.0, budget: 0.0, limit: Limit::Asked },
+            [] => Pace::NONE,
             _ => self.budget.pace(),
         };
         Totals {

@@ -261,17 +261,25 @@ pub(super) fn of_no_slots(profile: &Profile) -> Option<String> {
 }
 
 /// What samples of time are.
-fn of_time(held: &EventShare) -> Vec<String> {
+fn of_time(held: &EventShare, by_stops: bool) -> Vec<String> {
     let each_ms = held.period as f64 / 1e6;
-    let mut remarks = vec![format!(
-        "A timer of the kernel samples once in {each_ms:.1} ms of CPU time. What is due while the kernel has interrupts off is told of what runs next: \
+    let mut remarks = vec![if by_stops {
+        format!(
+            "Threads that ran were stopped and looked at (ptrace), once in {each_ms:.1} ms of CPU time on average. Page faults are told of what they \
+             interrupted."
+        )
+    } else {
+        format!(
+            "A timer of the kernel samples once in {each_ms:.1} ms of CPU time. What is due while the kernel has interrupts off is told of what runs next: \
          functions that make system calls, touch new pages or sleep may have some of the kernel's time."
-    )];
+        )
+    }];
     if let Some(part) = held.part.filter(|part| part.high < WELL_SAMPLED) {
         remarks.push(format!(
-            "Samples stand for {:.1} % of the CPU time. The rest is the kernel's (--kernel samples it), or was throttled. It may be of any function, and is in \
+            "Samples stand for {:.1} % of the CPU time. The rest is the kernel's{}. It may be of any function, and is in \
              the intervals.",
-            100.0 * part.value
+            100.0 * part.value,
+            if by_stops { ", or came after the last look at a thread" } else { " (--kernel samples it), or was throttled" },
         ));
     }
     remarks
@@ -280,7 +288,7 @@ fn of_time(held: &EventShare) -> Vec<String> {
 /// Of samples of an event: what they are, and what is not in them.
 pub(super) fn of_held(held: &EventShare) -> Vec<String> {
     let (mut remarks, why) = match &held.of {
-        SamplesOf::Time { .. } => (of_time(held), "there was no room"),
+        SamplesOf::Time { by_stops, .. } => (of_time(held, *by_stops), "there was no room"),
         SamplesOf::Condition { condition } => (
             of_condition(held, condition),
             "the thread was descheduled within the stretch, or there was no room",

@@ -1,0 +1,334 @@
+//! Time alone where perf_event_open(2) is refused: the threads of a command are stopped at random instants by ptrace(2), and looked at.
+//!
+//! A thread has a look if it runs at such an instant and has had CPU time since its last one, for all of which the look stands. One that
+//! is in a system call then was in the kernel: that time has no sample, and is in the intervals, as what a thread did after its last look.
+#![forbid(unsafe_code)]
+
+use crate::budget::Pace;
+use crate::event::{now, wait};
+use crate::event_sampling::{EventSampling, Tally};
+use crate::recorder::{RecordUntil, RecordingEnd};
+use crate::recording::{Burst, Recording};
+use crate::records::{CallGraph, RawSample, StackCopy};
+use crate::settings::Settings;
+use crate::spaces::Spaces;
+use crate::stacks::Stacks;
+use crate::unwind::StackUnwinder;
+use crate::whom::process_of;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use std::{fs, io};
+use topdown::Error;
+use topdown_seam::ptrace::{self, Stop, StopDescriptor, StoppedRegisters};
+use topdown_seam::random::Random;
+
+/// As many callers as the kernel follows by frame pointers.
+const MOST_CALLERS: usize = 127;
+/// Of all time that passes, looking takes no more than such a part.
+const MOST_COST: f64 = 0.02;
+/// Threads that do not come to a stop by then are let go when this process ends.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// A thread that is traced.
+#[derive(Debug)]
+struct TracedThread {
+    pid: i32,
+    /// Its CPU time that is in the whole, and at its last look, in nanoseconds.
+    counted_ns: u64,
+    looked_ns: u64,
+    /// It was told to stop.
+    is_asked: bool,
+}
+
+/// A recording of a command's time under way.
+#[derive(Debug)]
+pub struct StopRecorder {
+    command: i32,
+    settings: Settings,
+    why: String,
+    /// Those that have something to say come to the calling thread alone.
+    stops: StopDescriptor,
+    threads: BTreeMap<i32, TracedThread>,
+    seen: usize,
+    /// What each process had mapped when it was looked at last.
+    maps: HashMap<i32, u64>,
+    spaces: Spaces,
+    unwinder: StackUnwinder,
+    stacks: Stacks,
+    bursts: Vec<Burst>,
+    /// CPU time of all.
+    all_ns: u64,
+    random: Random,
+}
+
+/// The CPU time of a thread, in nanoseconds (Linux, Documentation/scheduler/sched-stats.rst).
+fn cpu_ns(tid: i32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{tid}/schedstat")).ok()?;
+    text.split_whitespace().next()?.parse().ok()
+}
+
+/// Whether it runs, or would if a CPU were free.
+fn runs(tid: i32) -> bool {
+    let state =
+        |stat: String| stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('R'));
+    fs::read_to_string(format!("/proc/{tid}/stat")).is_ok_and(state)
+}
+
+/// Return addresses that frame pointers lead to.
+fn by_frame_pointers(pid: i32, registers: &StoppedRegisters) -> Vec<u64> {
+    let mut callers = Vec::new();
+    let (mut frame, mut before) = (registers.frame_pointer, registers.stack_pointer.saturating_sub(1));
+    while callers.len() < MOST_CALLERS && frame > before && frame % 8 == 0 {
+        let mut pair = [0_u8; 16];
+        if ptrace::read_memory(pid, frame, &mut pair) < pair.len() {
+            break;
+        }
+        let (next, caller) = pair.split_at(8);
+        let word = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().expect("8 bytes"));
+        if word(caller) == 0 {
+            break;
+        }
+        callers.push(word(caller));
+        (before, frame) = (frame, word(next));
+    }
+    callers
+}
+
+/// What callers are unwound from.
+fn stack_copy(pid: i32, registers: &StoppedRegisters, bytes: u32) -> StackCopy {
+    let mut stack = vec![0; bytes as usize];
+    let read = ptrace::read_memory(pid, registers.stack_pointer, &mut stack);
+    stack.truncate(read);
+    let StoppedRegisters { instruction, stack_pointer, frame_pointer, link, .. } = *registers;
+    let registers = match cfg!(target_arch = "aarch64") {
+        true => vec![frame_pointer, link, stack_pointer, instruction],
+        false => vec![frame_pointer, stack_pointer, instruction],
+    };
+    StackCopy { registers, stack }
+}
+
+impl StopRecorder {
+    /// Of a process that is about to execute a command, and all that it starts. `why`: no slots are told.
+    ///
+    /// # Errors
+    /// ptrace(2)'s: others trace it, or a container forbids that.
+    pub fn of_command(pid: i32, settings: Settings, why: String) -> Result<StopRecorder, Error> {
+        let refused = |error: io::Error| {
+            let errno = error.raw_os_error().unwrap_or(libc::EIO);
+            Error::new(-errno, format!("ptrace: {error}"))
+                .why("kernel.yama.ptrace_scope is above 1, a container forbids it, or the program is traced already")
+        };
+        let stops = StopDescriptor::new().map_err(refused)?;
+        ptrace::seize(pid).map_err(refused)?;
+        let mut recorder = StopRecorder {
+            command: pid,
+            settings,
+            why,
+            stops,
+            threads: BTreeMap::new(),
+            seen: 0,
+            maps: HashMap::new(),
+            spaces: Spaces::default(),
+            unwinder: StackUnwinder::default(),
+            stacks: Stacks::default(),
+            bursts: Vec::new(),
+            all_ns: 0,
+            random: Random::new(now()),
+        };
+        recorder.follow(pid);
+        Ok(recorder)
+    }
+
+    /// A thread is traced from now on.
+    fn follow(&mut self, tid: i32) {
+        let Some(pid) = process_of(tid) else { return };
+        let is_first_of_process = !self.threads.values().any(|thread| thread.pid == pid);
+        if is_first_of_process {
+            // (what it has mapped is looked at in its first sample)
+            self.spaces.forked(0, pid);
+            self.maps.remove(&pid);
+        }
+        let ns = if tid == self.command { cpu_ns(tid).unwrap_or(0) } else { 0 };
+        self.threads.insert(tid, TracedThread { pid, counted_ns: ns, looked_ns: ns, is_asked: false });
+        self.seen += 1;
+    }
+
+    /// Records until something ends it.
+    pub fn run(&mut self, until: &RecordUntil) -> RecordingEnd {
+        let started = Instant::now();
+        let deadline = until.timeout.map(|timeout| started + timeout);
+        let mut next = started + self.gap(Duration::ZERO);
+        let end = loop {
+            if self.attend() {
+                return RecordingEnd::Processes;
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                break RecordingEnd::TimedOut;
+            }
+            if Instant::now() >= next {
+                let began = Instant::now();
+                self.tick();
+                next = began + self.gap(began.elapsed());
+            }
+            let descriptors: Vec<_> = [self.stops.as_raw_fd()].into_iter().chain(until.interrupt).collect();
+            let polled = wait(&descriptors, deadline.map_or(next, |deadline| deadline.min(next)));
+            if polled.get(1).is_some_and(|interrupt| interrupt.readable) {
+                break RecordingEnd::Interrupted;
+            }
+            self.stops.clear();
+        };
+        self.let_all_go();
+        end
+    }
+
+    /// Until threads are looked at again, of which the last time took so long: no program keeps pace with it.
+    fn gap(&mut self, took: Duration) -> Duration {
+        let asked = (0.5 + self.random.part()) / f64::from(self.settings.frequency.max(1));
+        Duration::from_secs_f64(asked).max(took.mul_f64(1.0 / MOST_COST))
+    }
+
+    /// Tells threads to stop that run and have had time since their last look.
+    fn tick(&mut self) {
+        for (tid, thread) in self.threads.iter_mut().filter(|(_, thread)| !thread.is_asked) {
+            let has_time = cpu_ns(*tid).is_some_and(|ns| ns > thread.looked_ns);
+            thread.is_asked = has_time && runs(*tid) && ptrace::interrupt(*tid).is_ok();
+        }
+    }
+
+    /// Takes notice of all that stopped; whether the command has ended.
+    fn attend(&mut self) -> bool {
+        while let Some((tid, stop)) = ptrace::next_stop(self.command) {
+            if stop == Stop::Ended && tid == self.command {
+                self.end(tid);
+                return true;
+            }
+            self.has_stopped(tid, stop);
+            if stop != Stop::Ended {
+                ptrace::resume(tid, stop);
+            }
+        }
+        false
+    }
+
+    fn has_stopped(&mut self, tid: i32, stop: Stop) {
+        match stop {
+            Stop::Ended => return self.end(tid),
+            _ if !self.threads.contains_key(&tid) => self.follow(tid),
+            _ => {}
+        }
+        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        match stop {
+            Stop::Told if std::mem::take(&mut thread.is_asked) => self.look(tid),
+            Stop::Executed => {
+                let pid = thread.pid;
+                self.account(tid);
+                self.threads.retain(|other, thread| *other == tid || thread.pid != pid);
+                // (whichever thread has executed it has this number now)
+                let ns = cpu_ns(tid).unwrap_or(0);
+                self.threads.get_mut(&tid).into_iter().for_each(|thread| {
+                    (thread.counted_ns, thread.looked_ns, thread.is_asked) = (ns, ns, false);
+                });
+                self.spaces.executed(now(), pid);
+                self.maps.remove(&pid);
+            }
+            Stop::Ending => _ = self.account(tid),
+            Stop::Told | Stop::Group | Stop::Signal(_) | Stop::Began | Stop::Ended => {}
+        }
+    }
+
+    /// What a thread has had until now is in the whole, and since its last look.
+    fn account(&mut self, tid: i32) -> u64 {
+        let Some((thread, ns)) = self.threads.get_mut(&tid).zip(cpu_ns(tid)) else { return 0 };
+        self.all_ns += ns.saturating_sub(thread.counted_ns);
+        thread.counted_ns = ns.max(thread.counted_ns);
+        let since = ns.saturating_sub(thread.looked_ns);
+        thread.looked_ns = ns.max(thread.looked_ns);
+        since
+    }
+
+    /// A thread has ended.
+    fn end(&mut self, tid: i32) {
+        self.account(tid);
+        self.threads.remove(&tid);
+    }
+
+    /// Looks at a thread that has stopped.
+    fn look(&mut self, tid: i32) {
+        let weight_ns = self.account(tid);
+        let pid = self.threads.get(&tid).map_or(tid, |thread| thread.pid);
+        let Ok(registers) = ptrace::registers(tid) else { return };
+        if weight_ns == 0 || registers.in_system_call {
+            return;
+        }
+        self.look_at_maps(pid);
+        let mut chain = vec![registers.instruction];
+        let copy = match self.settings.callers {
+            CallGraph::Dwarf(bytes) => Some(stack_copy(pid, &registers, bytes)),
+            CallGraph::FramePointers | CallGraph::Lbr => {
+                chain.extend(by_frame_pointers(pid, &registers));
+                None
+            }
+        };
+        let sample = RawSample { pid, tid, time: now(), chain, copy, ..RawSample::default() };
+        let stacks = vec![self.stacks.number_of(&sample, &mut self.spaces, &mut self.unwinder)];
+        self.bursts.push(Burst { thread: tid, at: sample.time, weight_ns, stacks, ..Burst::default() });
+    }
+
+    /// What a process has mapped, if that has changed.
+    fn look_at_maps(&mut self, pid: i32) {
+        let mut hasher = DefaultHasher::new();
+        fs::read(format!("/proc/{pid}/maps")).unwrap_or_default().hash(&mut hasher);
+        let mapped = hasher.finish();
+        if self.maps.insert(pid, mapped) != Some(mapped) {
+            let _ = self.spaces.look_at(pid);
+        }
+    }
+
+    /// Threads go on without being traced.
+    fn let_all_go(&mut self) {
+        let all: Vec<i32> = self.threads.keys().copied().collect();
+        all.iter().for_each(|tid| _ = self.account(*tid));
+        self.threads.retain(|tid, _| ptrace::interrupt(*tid).is_ok());
+        let patience = Instant::now() + PATIENCE;
+        while !self.threads.is_empty() && Instant::now() < patience {
+            let Some((tid, stop)) = ptrace::next_stop(self.command) else {
+                wait(&[self.stops.as_raw_fd()], patience);
+                self.stops.clear();
+                continue;
+            };
+            self.threads.remove(&tid);
+            if stop == Stop::Ended && tid == self.command {
+                return;
+            }
+            if stop != Stop::Ended {
+                ptrace::let_go(tid, stop);
+            }
+        }
+    }
+
+    /// What was recorded in so much time.
+    #[must_use]
+    pub fn finish(mut self, elapsed: Duration) -> Recording {
+        let sampled: u64 = self.bursts.iter().map(|burst| burst.weight_ns).sum();
+        let held = self.bursts.len() as u64;
+        let sampling =
+            EventSampling::of_stops(self.settings, sampled / held.max(1), std::mem::take(&mut self.why));
+        let (made, refused) = self.spaces.made();
+        let missing = |why| format!("Names of code that a JIT compiler made are missing: {why}.");
+        let mut recording = Recording::none(Vec::new(), self.settings);
+        recording.totals.pace = Pace::NONE;
+        recording.totals.elapsed = elapsed;
+        recording.totals.threads = self.seen;
+        recording.totals.unnamed = refused.into_iter().map(missing).collect();
+        recording.bursts = self.bursts;
+        recording.stacks = self.stacks.all;
+        recording.modules = std::mem::take(&mut self.spaces.modules);
+        recording.files = Arc::new(std::mem::take(&mut self.spaces.open));
+        recording.made = Arc::new(made);
+        recording.sampling = Some((sampling, Tally::of_time(held, self.all_ns.max(sampled))));
+        recording
+    }
+}
