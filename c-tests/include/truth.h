@@ -7,7 +7,7 @@
 #include "pmu.h"
 
 /* Shares of all slots, by the ids of their nodes; then events in a cycle, of which formulas take quotients. */
-enum { SHARES = TD_NODE_BACKEND_CORE_BOUND + 1, MOST_NODES = 17 };
+enum { SHARES = TD_NODE_BACKEND_CORE_BOUND + 1, MOST_NODES = 24 };
 enum { COUNT_MISPREDICTS = SHARES, COUNT_CLEARS, COUNT_STALLS_FRONTEND, COUNT_STALLS_BACKEND, COUNT_STALLS, COUNT_RETIRED,
        COUNT_DISPATCHED, COUNT_WAITS, COUNT_WAITS_FOR_LOADS, RATES };
 
@@ -210,6 +210,7 @@ static inline void least_of_neoverse(struct vm_mix *mix, const struct td_info *i
 static inline void counts_of_hip08(struct known_mix *known, uint32_t slots_per_cycle)
 {
     (void)slots_per_cycle;
+    known->rate[TD_NODE_RESOURCE_BOUND] = known->rate[TD_NODE_CORE_BOUND] / 4;
     known->rate[TD_NODE_CORE_BOUND] *= 3.0 / 4;
 }
 
