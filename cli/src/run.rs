@@ -51,7 +51,8 @@ pub struct Arguments {
     /// Answer HTTP requests for OpenMetrics (/metrics) at this address meanwhile: HOST:PORT, or a PORT of this machine alone
     #[arg(long, value_name = "ADDR")]
     open_metrics: Option<String>,
-    /// Measure functions as regions too: OBJECT:FUNCTION,... as in TOPDOWN_REGIONS. Names are those that `nm` shows: of C++ and Rust
+    /// Measure functions that libraries offer to others as regions too: OBJECT:FUNCTION,... as in TOPDOWN_REGIONS. (What is called within one
+    /// program or library is not hooked: --functions, marks in the source, or `topdown record` tell of that.) Names are those that `nm` shows: of C++ and Rust
     /// mangled ones, for which * stands for what is around a name (*parse*)
     #[arg(long, value_name = "PATTERNS")]
     regions: Option<OsString>,

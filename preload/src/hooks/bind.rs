@@ -11,6 +11,10 @@ use crate::memory;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_void};
 
+/// What measures functions that are called within a program or library.
+const INNER: &str = "functions within a program or library: `topdown record`, marks in the source (td_region_begin), or -finstrument-functions and \
+                     --functions";
+
 /// What is hooked so far.
 pub struct Hooks {
     patterns: Vec<Pattern>,
@@ -105,7 +109,9 @@ impl Hooks {
         for pattern in &self.patterns {
             let text = pattern.text();
             if pattern.found == 0 && pattern.refused.is_empty() {
-                lines.push(format!("'{text}' matches no function that a loaded library offers to others"));
+                lines.push(format!(
+                    "'{text}' matches no function that a loaded library offers to others; {INNER}"
+                ));
             } else if pattern.found == 0 {
                 let names: Vec<_> = pattern.refused.iter().map(String::as_str).collect();
                 lines.push(format!(
@@ -113,7 +119,7 @@ impl Hooks {
                     names.join(", ")
                 ));
             } else if pattern.hooked == 0 {
-                lines.push(format!("'{text}': no call of it goes through the dynamic linker"));
+                lines.push(format!("'{text}': no call of it goes through the dynamic linker; {INNER}"));
             }
         }
         if self.unseen > 0 {
