@@ -114,7 +114,7 @@ fn wasted(report: &Report) -> Markup {
     let all = words::wasted(report, RANKED);
     let share = |slots: u64| percent(slots as f64 / report.whole.inclusive.slots as f64);
     html! {
-        @if !all.is_empty() {
+        @if !all.is_empty() || !report.steps.is_empty() {
             section.card #next {
                 h2 { "Wasted slots, and what next" }
                 @for run in report.outside.iter().map(|outside| &outside.run).filter(|run| !run.bottlenecks.is_empty()) {
@@ -143,6 +143,7 @@ fn wasted(report: &Report) -> Markup {
                         @for finding in &run.findings { li { (HtmlText(&finding.text())) } }
                     }
                 }
+                (page::steps(&report.steps))
             }
         }
     }

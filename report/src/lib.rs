@@ -18,6 +18,7 @@ mod cpu_time;
 mod merge;
 pub mod model;
 pub mod nodes;
+pub mod steps;
 pub mod timeline;
 mod verdict;
 
@@ -46,6 +47,7 @@ pub use model::{Report, SCHEMA};
 pub use nodes::{NodeKind, ShareInterval};
 pub use output::{Claim, Output, Wait, is_stdout, stdout_was_closed, wait_for_readers_by};
 pub use topdown_table::clean;
+pub use verdict::{names_of_tree as verdict_names, of_tree as verdict};
 pub use words::{SANDBOXED, UNCOUNTED, count, occasion_of, percent, short, thousands, time};
 
 use serde::Serialize;

@@ -7,6 +7,7 @@ use crate::model::{
     Cores, CountedCommand, Counts, Figures, Item, Machine, OutsideProcess, Overlap, Process, ProcessEnd,
     Region, RegionOfThread, Report, Run, SCHEMA, Thread, TreeRegion, Whole,
 };
+use crate::steps::{KERNEL, Means, Step, steps};
 use crate::timeline::{Timeline, TimelineInterval};
 use crate::{nodes, sum, verdict, words};
 use std::cmp::Reverse;
@@ -448,7 +449,7 @@ impl Report {
             CountedCommand { run, cores, alone, processes: apart.into_iter().filter_map(process).collect() }
         });
         let regions = regions(&trees, &processes, all);
-        let (whole, next) = whole_of(whole.item(all), run.as_ref(), !regions.is_empty(), &machines);
+        let (whole, next, steps) = whole_of(whole.item(all), run.as_ref(), !regions.is_empty(), &machines);
         let counted_nothing = outside.is_some() && all == 0 && processes.is_empty();
         Report {
             schema: SCHEMA,
@@ -456,6 +457,7 @@ impl Report {
             machines,
             nodes: whole.inclusive.tree.0.iter().map(|node| node.kind).collect(),
             next,
+            steps,
             whole,
             overlaps: overlaps(&order),
             regions,
@@ -470,8 +472,13 @@ impl Report {
 
 /// The whole of a run, and what to do next about it. Where it is mostly the kernel's, which was not counted, that comes first. (Regions tell
 /// of what runs in none of them how much that is.)
-fn whole_of(mut item: Item, run: Option<&Run>, has_regions: bool, machines: &[Machine]) -> (Whole, String) {
-    let mut next = verdict::next(&item.inclusive);
+fn whole_of(
+    mut item: Item,
+    run: Option<&Run>,
+    has_regions: bool,
+    machines: &[Machine],
+) -> (Whole, String, Vec<Step>) {
+    let (mut next, mut named) = (verdict::next(&item.inclusive), verdict::names_of(&item.inclusive));
     let time = run.map(|run| CountedTime::new(run, &item.inclusive)).unwrap_or_default();
     // (figures that are made up leave nothing out)
     let is_real = machines.iter().all(|machine| machine.path != Path::Simulated);
@@ -483,8 +490,27 @@ fn whole_of(mut item: Item, run: Option<&Run>, has_regions: bool, machines: &[Ma
             figures.bottleneck = kernel.before(&figures.bottleneck);
         }
         next = kernel.next;
+        named.push(KERNEL.into());
     }
-    (Whole { item, time, kernel_note }, next)
+    let is_measured = !item.inclusive.tree.0.is_empty();
+    let steps = run.filter(|_| is_measured).map_or(Vec::new(), |run| steps_of(run, &named, is_real));
+    (Whole { item, time, kernel_note }, next, steps)
+}
+
+/// What needs counters.
+const COUNTED: [&str; 2] = ["deep", "perf-mem"];
+
+/// Commands that tell more of a run of which the verdict names these nodes.
+fn steps_of(run: &Run, named: &[String], is_real: bool) -> Vec<Step> {
+    let located = run.findings.iter().find(|finding| !finding.locate.is_empty());
+    let node = located.map_or("", |finding| finding.node.trim_start_matches("tma_"));
+    let mut means = Means { node: node.into(), ..run.means.clone() };
+    if !is_real {
+        means.has.retain(|what| !COUNTED.contains(what)); // (nothing is counted here)
+    }
+    let means = means.and("drilled", !run.tree.is_empty()).and("locates", located.is_some());
+    let means = means.and("threads", run.cpu_ns > run.wall_ns + run.wall_ns / 10);
+    steps("count", named, &means)
 }
 
 /// All regions by name, the largest first.

@@ -4,6 +4,7 @@
 use crate::account::{Level1, Level2};
 use crate::cpu_time::{CountedTime, CpuUse};
 use crate::nodes::{self, NodeKind, ShareInterval};
+use crate::steps::{Means, Step};
 use crate::timeline::Timeline;
 use serde::{Serialize, Serializer};
 use std::ops::Deref;
@@ -25,6 +26,8 @@ pub struct Report {
     pub whole: Whole,
     /// What to do next about the whole.
     pub next: String,
+    /// Commands that tell more of it here.
+    pub steps: Vec<Step>,
     /// Regions that were open when another one ended, those that were so most often first.
     pub overlaps: Vec<Overlap>,
     /// All regions, over contexts, threads and processes; the largest first.
@@ -196,6 +199,9 @@ pub struct Run {
     /// The same by mode, and what of it the counters count.
     #[serde(skip)]
     pub cpu: CpuUse,
+    /// What else can be measured of it here.
+    #[serde(skip)]
+    pub means: Means,
     /// Instructions per cycle, where these were counted beside.
     pub ipc: Option<f64>,
     /// Of the CPU time, nanoseconds that belong to no process that was counted.

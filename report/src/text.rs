@@ -54,6 +54,7 @@ pub fn render(report: &Report) -> String {
         overview(&mut out, report);
     }
     wasted(&mut out, report);
+    report.steps.iter().for_each(|step| line(&mut out, 2, &clean(&step.text())));
     let whole =
         if report.outside.is_some() { "whole program, counted from outside" } else { "whole program" };
     block(&mut out, whole, &report.whole, false, report.whole.time.text());

@@ -1,241 +1,244 @@
-//! The dominant bottleneck in words, only as sure as the bound allows.
+//! Where most slots go, in words: all that is near the largest loss, only as sure as the bounds allow.
+//!
+//! A loss is named with the largest if it is no more than a quarter smaller: slots are time, so that whoever removes it gains at least
+//! three quarters of what the largest would bring, and which of them is the easiest to remove decides, not which is larger. Where the
+//! ends of the intervals leave open whether it is near, it "may be". So of two measurements of one program neither leaves out what the
+//! other one names for certain.
 #![forbid(unsafe_code)]
 
+mod near;
+#[cfg(test)]
+mod tests;
+
 use crate::account::{Level1, Level2};
+use crate::advice::advice;
 use crate::model::Figures;
 use crate::nodes::{NodeInterval, NodeTree};
-use topdown::{LEVEL_1, LEVEL_2, TD_NODE_NONE};
+use near::{Candidate, NearNode, near};
+use topdown::{LEVEL_1, LEVEL_2, TD_NODE_NONE, TD_NODE_RETIRING};
 
-/// How far a node is from the truth at the most: the bound of its level where it has a fixed name there, else its own.
-fn bound(node: &NodeInterval, one: Option<&Level1>, two: Option<&Level2>) -> f64 {
-    let is_of = |level: &[topdown::Metric]| level.contains(&node.kind.metric);
-    match (one, two) {
-        (Some(one), _) if is_of(&LEVEL_1) => one.error,
-        (_, Some(two)) if is_of(&LEVEL_2) => two.error,
-        _ => node.share.error(),
-    }
-}
-
-/// What is known of which node is dominant.
-enum Dominant<'t> {
-    Unmeasured,
-    One(&'t NodeInterval),
-    Either(&'t NodeInterval, &'t NodeInterval),
-    /// More than two may be; the largest is known so far.
-    Open(f64),
-}
-
-/// The rule: a root is dominant if its share, less the bound, is above each other's, plus the bound. Where two are left they are
-/// both named, where more are, none is. Of what the dominant one divides into the largest is named, if it is so by the same
-/// rule, and so on; else the node itself.
-fn dominant<'t>(tree: &'t NodeTree, one: Option<&Level1>, two: Option<&Level2>) -> Dominant<'t> {
-    let bound = |node: &NodeInterval| bound(node, one, two);
-    let below = |id: u32| {
-        let mut nodes: Vec<&NodeInterval> = tree.0.iter().filter(|node| node.kind.parent == id).collect();
-        nodes.sort_by(|a, b| b.share.value.total_cmp(&a.share.value));
-        nodes
-    };
-    let mut roots = below(TD_NODE_NONE);
-    let Some(largest) = roots.first().copied() else { return Dominant::Unmeasured };
-    roots.retain(|root| root.share.value + bound(root) >= largest.share.value - bound(largest));
-    match *roots {
-        [root] => {
-            let mut named = root;
-            loop {
-                let parts = below(named.kind.metric.id);
-                let [first, rest @ ..] = &parts[..] else { break };
-                let apart = |other: &&NodeInterval| {
-                    first.share.value - other.share.value > bound(first) + bound(other)
-                };
-                let says = first.kind.unit == named.kind.unit && !first.kind.metric.verdict.is_empty();
-                if rest.is_empty() || !rest.iter().all(apart) || !says {
-                    break;
-                }
-                named = first;
-            }
-            Dominant::One(named)
-        }
-        [a, b] => Dominant::Either(a, b),
-        _ => Dominant::Open(bound(largest)),
-    }
-}
-
-/// The dominant bottleneck.
-pub fn words(tree: &NodeTree, one: Option<&Level1>, two: Option<&Level2>) -> String {
-    let percent = |share: f64| format!("{:.0} %", 100.0 * share);
-    match dominant(tree, one, two) {
-        Dominant::Unmeasured => "not measured".into(),
-        Dominant::One(named) => named.kind.metric.verdict.replacen('%', &percent(named.share.value), 1),
-        Dominant::Either(a, b) => {
-            let each =
-                |root: &NodeInterval| format!("{} {}", root.kind.metric.title(), percent(root.share.value));
-            format!("{} or {}: too close to tell", each(a), each(b))
-        }
-        Dominant::Open(bound) => format!("cannot be told: the bound is {:.1} points", 100.0 * bound),
-    }
-}
-
-/// What to do about each node, by perf's name without "tma_".
-const STEPS: [(&str, &str); 12] = [
-    (
-        "retiring",
-        "little waits: what is left is to execute fewer instructions (another algorithm, vector instructions, -O3)",
-    ),
-    (
-        "light_operations",
-        "little waits: what is left is to execute fewer instructions (another algorithm, vector instructions, -O3)",
-    ),
-    (
-        "heavy_operations",
-        "look for instructions of many micro-operations (microcode, division, gather, denormal numbers): `perf annotate`",
-    ),
-    ("bad_speculation", "find the branches that are mispredicted: `perf record -e branch-misses`"),
-    (
-        "branch_mispredicts",
-        "find the branches that are mispredicted: `perf record -e branch-misses`; make them arithmetic, or sort what they look at",
-    ),
-    (
-        "machine_clears",
-        "look for memory that several threads write, self-modifying code and denormal numbers: `perf record -e machine_clears.count`",
-    ),
-    (
-        "frontend_bound",
-        "make the code that runs smaller and closer together: profile-guided optimization, less inlining, huge pages for code",
-    ),
-    (
-        "fetch_latency",
-        "make the code that runs smaller and closer together: profile-guided optimization, less inlining, huge pages for code",
-    ),
-    (
-        "fetch_bandwidth",
-        "look at the hottest loops: alignment, long instructions, many taken branches; unroll less",
-    ),
-    (
-        "backend_bound",
-        "find what is waited for: `perf annotate` for long chains of operations, `perf mem record` for memory",
-    ),
-    (
-        "memory_bound",
-        "find the loads that wait: `perf mem record`; touch less data, in the order in which it lies, and prefetch the rest",
-    ),
-    (
-        "core_bound",
-        "look for divisions and long chains of dependent operations: `perf annotate`; break them up, use vector instructions",
-    ),
-];
-
-/// Retiring is a bottleneck to work on from this share on; below, what the other slots wait for is.
+/// Where so large a share retires, little is lost, and what retires is what is left to work on.
 const BUSY: f64 = 0.7;
+/// Verdicts have whole percents: half a point is the least that they can be off, and that two runs may differ by.
+const LEAST_BOUND: f64 = 0.005;
+/// So many are named; of more it is said how many.
+const NAMED: usize = 4;
 
-/// What to do next about figures; empty, if it is not known which bottleneck is dominant.
-pub fn next(figures: &Figures) -> String {
-    let (one, two) = (figures.level_1.as_ref(), figures.level_2.as_ref());
-    let (retiring, others): (Vec<NodeInterval>, Vec<NodeInterval>) =
-        figures.tree.0.iter().partition(|node| node.kind.metric == LEVEL_1[0]);
-    let is_busy = retiring.first().is_none_or(|node| node.share.value + bound(node, one, two) >= BUSY);
-    let wasted = NodeTree(others);
-    let Dominant::One(mut node) = dominant(if is_busy { &figures.tree } else { &wasted }, one, two) else {
-        return String::new();
-    };
-    // (a node below level 2 has the step of the nearest above it)
-    loop {
-        let step = STEPS.iter().find(|(name, _)| *name == node.kind.metric.field());
-        match (step, figures.tree.find(node.kind.parent)) {
-            (Some((_, step)), _) => {
-                return format!("{} {:.0} %: {step}", node.kind.metric.title(), 100.0 * node.share.value);
+/// Shares of nodes, and how far from the truth they are at the most.
+struct Shares<'t> {
+    tree: &'t NodeTree,
+    one: Option<&'t Level1>,
+    two: Option<&'t Level2>,
+}
+
+/// What is known of where most slots go.
+#[derive(Debug)]
+struct Verdict<'t> {
+    /// Retiring, if it is above `BUSY` or may be.
+    busy: Option<NearNode<'t>>,
+    /// What is near the largest loss, the largest first; none where it is certain that little is lost, or nothing is told.
+    losses: Vec<NearNode<'t>>,
+    /// The bound of the largest, if that is too large to tell what is near it.
+    untold: Option<f64>,
+}
+
+impl<'t> Shares<'t> {
+    fn of(figures: &'t Figures) -> Shares<'t> {
+        let Figures { tree, level_1, level_2, .. } = figures;
+        Shares { tree, one: level_1.as_ref(), two: level_2.as_ref() }
+    }
+
+    /// All that the verdict names.
+    fn named(&self) -> Vec<NearNode<'t>> {
+        let Verdict { busy, losses, .. } = self.verdict();
+        // (what may be near is less urgent than what is)
+        let (sure, maybe): (Vec<_>, Vec<_>) = losses.into_iter().partition(|one| one.is_sure);
+        busy.into_iter().chain(sure).chain(maybe).collect()
+    }
+
+    /// The bound of a node's level where it has a fixed name there, else its own.
+    fn bound(&self, node: &NodeInterval) -> f64 {
+        let is_of = |level: &[topdown::Metric]| level.contains(&node.kind.metric);
+        let bound = match (self.one, self.two) {
+            (Some(one), _) if is_of(&LEVEL_1) => one.error,
+            (_, Some(two)) if is_of(&LEVEL_2) => two.error,
+            _ => node.share.error(),
+        };
+        bound.max(LEAST_BOUND)
+    }
+
+    fn below(&self, id: u32) -> Vec<&'t NodeInterval> {
+        self.tree.0.iter().filter(|node| node.kind.parent == id).collect()
+    }
+
+    /// The parts of a node that are worth a name of their own; none: it is not divided so.
+    fn parts(&self, node: &NodeInterval) -> Vec<&'t NodeInterval> {
+        let parts = self.below(node.kind.metric.id);
+        let are_told =
+            parts.iter().all(|part| part.kind.unit == node.kind.unit && !part.kind.metric.verdict.is_empty());
+        if parts.len() > 1 && are_told { parts } else { Vec::new() }
+    }
+
+    fn candidate(&self, node: &'t NodeInterval, parts: usize) -> Candidate<'t> {
+        Candidate { node, bound: self.bound(node), parts }
+    }
+
+    /// Retiring, as far as it may be above `BUSY`.
+    fn busy(&self) -> Option<NearNode<'t>> {
+        let node = self.tree.find(TD_NODE_RETIRING)?;
+        let (value, bound) = (node.share.value, self.bound(node));
+        (value + bound >= BUSY).then_some(NearNode { node, is_sure: value - bound >= BUSY })
+    }
+
+    fn roots_of_losses(&self) -> Vec<&'t NodeInterval> {
+        let roots = self.below(TD_NODE_NONE);
+        roots.into_iter().filter(|root| root.kind.metric.id != TD_NODE_RETIRING).collect()
+    }
+
+    /// The losses: what roots divide into, down to level 2, so that what is compared is as finely divided everywhere.
+    fn losses(&self) -> Vec<Candidate<'t>> {
+        let parts = |root: &&'t NodeInterval| match self.parts(root) {
+            parts if parts.is_empty() => vec![*root],
+            parts => parts,
+        };
+        let nodes = self.roots_of_losses();
+        nodes.iter().flat_map(parts).map(|node| self.candidate(node, 1)).collect()
+    }
+
+    /// The same where it is not told how roots divide.
+    fn undivided_losses(&self) -> Vec<Candidate<'t>> {
+        let nodes = self.roots_of_losses().into_iter();
+        nodes.map(|root| self.candidate(root, self.parts(root).len().max(1))).collect()
+    }
+
+    /// The node, or the part of it that is alone the largest of its parts, and so on.
+    fn deepest(&self, node: &'t NodeInterval) -> &'t NodeInterval {
+        let parts = self.below(node.kind.metric.id).into_iter().map(|part| self.candidate(part, 1));
+        match near(&parts.collect::<Vec<_>>())[..] {
+            [NearNode { node: part, is_sure: true }]
+                if part.kind.unit == node.kind.unit && !part.kind.metric.verdict.is_empty() =>
+            {
+                self.deepest(part)
             }
-            (None, Some(parent)) => node = parent,
-            (None, None) => return String::new(),
+            _ => node,
         }
+    }
+
+    fn verdict(&self) -> Verdict<'t> {
+        let busy = self.busy();
+        let mut verdict = Verdict { busy, losses: Vec::new(), untold: None };
+        if busy.is_some_and(|busy| busy.is_sure) {
+            return verdict;
+        }
+        // (where bounds are so wide that all may be near, roots may still say something)
+        let says = |near: &Vec<NearNode>| near.len() <= 2 || near.iter().any(|one| one.is_sure);
+        let found = [near(&self.losses()), near(&self.undivided_losses())];
+        let widest = found[1].first().map(|one| self.bound(one.node));
+        match found.into_iter().find(says) {
+            Some(near) => verdict.losses = near,
+            // (retiring may be anything, too)
+            None => verdict = Verdict { busy: None, untold: widest, ..verdict },
+        }
+        verdict
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::account::BoundedShares;
-    use crate::nodes::{NodeKind, ShareInterval};
-    use topdown::TD_UNIT_SLOTS;
+/// "memory bound 22 %".
+fn named(node: &NodeInterval) -> String {
+    format!("{} {:.0} %", node.kind.metric.title(), 100.0 * node.share.value)
+}
 
-    fn tree(one: &[f64], two: &[f64]) -> NodeTree {
-        let level = |level: u32, metrics: &[topdown::Metric], shares: &[f64]| -> Vec<NodeInterval> {
-            let parent = |k: usize| if level == 1 { TD_NODE_NONE } else { LEVEL_1[k / 2].id };
-            let node = |(k, value): (usize, &f64)| NodeInterval {
-                kind: NodeKind { metric: metrics[k], parent: parent(k), level, unit: TD_UNIT_SLOTS },
-                share: ShareInterval { value: *value, low: 0.0, high: 1.0 },
-            };
-            shares.iter().enumerate().map(node).collect()
-        };
-        NodeTree(level(1, &LEVEL_1, one).into_iter().chain(level(2, &LEVEL_2, two)).collect())
+/// The sentence of its kind.
+fn sentence(node: &NodeInterval) -> String {
+    node.kind.metric.verdict.replacen('%', &format!("{:.0} %", 100.0 * node.share.value), 1)
+}
+
+/// "two things", "three things".
+fn things(number: usize) -> String {
+    let words = ["two", "three", "four"];
+    let word = number.checked_sub(2).and_then(|place| words.get(place));
+    format!("{} things", word.map_or(number.to_string(), |word| (*word).into()))
+}
+
+/// All that are named, those that are near for certain first.
+fn list(losses: &[NearNode]) -> String {
+    let (sure, maybe): (Vec<_>, Vec<_>) = losses.iter().partition(|one| one.is_sure);
+    let listed = |nodes: &[&NearNode], most: usize| {
+        let mut names: Vec<String> = nodes.iter().take(most).map(|one| named(one.node)).collect();
+        names.extend((nodes.len() > most).then(|| format!("{} more", nodes.len() - most)));
+        names.join("; ")
+    };
+    let certain = match sure.len() {
+        0 => String::new(),
+        1 => listed(&sure, NAMED),
+        number => format!("{}: {}", things(number), listed(&sure, NAMED)),
+    };
+    let perhaps = listed(&maybe, NAMED.saturating_sub(sure.len()).max(1));
+    match (&certain[..], &perhaps[..]) {
+        (_, "") => certain,
+        ("", _) => format!("{}: too close to tell", perhaps.replacen("; ", " or ", 1)),
+        _ => format!("{certain}; maybe {perhaps}"),
     }
+}
 
-    fn said(one: [f64; 4], two: [f64; 8], error: f64) -> String {
-        words(
-            &tree(&one, &two),
-            Some(&BoundedShares { of: one, other: 0.0, error }),
-            Some(&BoundedShares { of: two, other: 0.0, error }),
-        )
+/// The verdict.
+pub fn words(tree: &NodeTree, one: Option<&Level1>, two: Option<&Level2>) -> String {
+    let shares = Shares { tree, one, two };
+    let Verdict { busy, losses, untold } = shares.verdict();
+    let lost = match (untold, &losses[..]) {
+        (Some(bound), _) => Some(format!("cannot be told: the bound is {:.1} points", 100.0 * bound)),
+        (None, []) => None,
+        (None, [NearNode { node, .. }]) => Some(sentence(shares.deepest(node))),
+        (None, _) => Some(list(&losses)),
+    };
+    match (busy, lost) {
+        (None, None) => "not measured".into(),
+        (None, Some(lost)) => lost,
+        (Some(busy), None) => sentence(shares.deepest(busy.node)),
+        (Some(busy), Some(lost)) => format!("{}; or if less: {lost}", named(busy.node)),
     }
+}
 
-    #[test]
-    fn the_larger_part_of_the_largest_category_is_named() {
-        let two = [0.05, 0.15, 0.02, 0.03, 0.02, 0.08, 0.61, 0.04];
-        assert_eq!(said([0.2, 0.05, 0.1, 0.65], two, 0.01), "memory bound: 61 % of slots wait for memory");
-        let two = [0.05, 0.55, 0.02, 0.03, 0.02, 0.08, 0.20, 0.05];
-        assert_eq!(said([0.6, 0.05, 0.1, 0.25], two, 0.01), "retiring: 60 % of slots do useful work");
-    }
+/// The same of a tree whose nodes have bounds of their own.
+#[must_use]
+pub fn of_tree(tree: &NodeTree) -> String {
+    words(tree, None, None)
+}
 
-    #[test]
-    fn what_the_bound_leaves_open_is_left_open() {
-        let (one, two) = ([0.2, 0.05, 0.1, 0.65], [0.05, 0.15, 0.02, 0.03, 0.02, 0.08, 0.34, 0.31]);
-        // 34 and 31 are not two bounds of 2 points apart, but of 1 they are
-        assert_eq!(said(one, two, 0.02), "backend bound: 65 % of slots wait for data or execution units");
-        assert_eq!(said(one, two, 0.01), "memory bound: 34 % of slots wait for memory");
-        // 65 - 22.6 > 20 + 22.4, but not 10 + ... with more
-        assert_eq!(said(one, two, 0.224), "backend bound: 65 % of slots wait for data or execution units");
-        assert_eq!(said(one, two, 0.226), "backend bound 65 % or retiring 20 %: too close to tell");
-        assert_eq!(said(one, two, 0.3), "cannot be told: the bound is 30.0 points");
-        assert_eq!(words(&NodeTree::default(), None, None), "not measured");
-    }
+/// Names without "tma_" of what the verdict on a tree names, and of what that is part of.
+#[must_use]
+pub fn names_of_tree(tree: &NodeTree) -> Vec<String> {
+    names(&Shares { tree, one: None, two: None })
+}
 
-    #[test]
-    fn each_category_has_a_step() {
-        for metric in LEVEL_1.iter().chain(&LEVEL_2) {
-            assert!(STEPS.iter().any(|(name, _)| *name == metric.field()), "{}", metric.field());
-        }
-    }
+fn names(shares: &Shares) -> Vec<String> {
+    let parent = |node: &NodeInterval| shares.tree.find(node.kind.parent);
+    let with_parent = |one: NearNode| {
+        let above = parent(one.node).map(|above| above.kind.metric.field());
+        [Some(one.node.kind.metric.field()), above]
+    };
+    shares.named().into_iter().flat_map(with_parent).flatten().map(String::from).collect()
+}
 
-    #[test]
-    fn the_step_is_for_what_waits_unless_little_does() {
-        let figures = |one: [f64; 4], two: [f64; 8], error: f64| {
-            let (level_1, level_2) =
-                (BoundedShares { of: one, other: 0.0, error }, BoundedShares { of: two, other: 0.0, error });
-            Figures {
-                slots: 1000,
-                share: None,
-                time_ns: 0,
-                running: None,
-                level_1: Some(level_1),
-                level_2: Some(level_2),
-                bottleneck: String::new(),
-                tree: tree(&one, &two),
+/// The same of figures.
+pub fn names_of(figures: &Figures) -> Vec<String> {
+    names(&Shares::of(figures))
+}
+
+/// What to do next about figures: about each thing that the verdict names; empty, if it names none.
+pub fn next(figures: &Figures) -> String {
+    let step = |one: &NearNode| {
+        // (a node without advice has that of the nearest above it)
+        let mut node = one.node;
+        let advice = loop {
+            match advice(node.kind.metric.field()) {
+                Some(advice) => break advice,
+                None => node = figures.tree.find(node.kind.parent)?,
             }
         };
-        let half = figures([0.5, 0.05, 0.1, 0.35], [0.1, 0.4, 0.03, 0.02, 0.05, 0.05, 0.3, 0.05], 0.01);
-        assert!(next(&half).starts_with("memory bound 30 %: find the loads"), "{}", next(&half));
-        let busy = figures([0.8, 0.05, 0.05, 0.1], [0.1, 0.7, 0.03, 0.02, 0.03, 0.02, 0.05, 0.05], 0.01);
-        assert!(next(&busy).starts_with("retiring 80 %: little waits"), "{}", next(&busy));
-        // the bound leaves open what waits most
-        let open = figures([0.5, 0.05, 0.2, 0.25], [0.1, 0.4, 0.03, 0.02, 0.1, 0.1, 0.2, 0.05], 0.04);
-        assert_eq!(next(&open), "");
-    }
-
-    #[test]
-    fn level_1_alone_names_its_category() {
-        let one = BoundedShares { of: [0.1, 0.1, 0.7, 0.1], other: 0.0, error: 0.01 };
-        assert_eq!(
-            words(&tree(&one.of, &[]), Some(&one), None),
-            "frontend bound: 70 % of slots wait for instructions"
-        );
-    }
+        let maybe = if one.is_sure { "" } else { "maybe " };
+        Some(format!("{maybe}{}: {advice}", named(node)))
+    };
+    let steps: Vec<String> = Shares::of(figures).named().iter().filter_map(step).take(NAMED).collect();
+    steps.join("; ")
 }

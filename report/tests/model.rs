@@ -245,7 +245,7 @@ fn of_a_killed_thread_what_is_in_flight_is_not_known() {
         text.contains("killed, ended by exit_group(2) without exit(3), or still running: process 10;"),
         "{text}"
     );
-    assert!(text.contains("done: retiring 50 % or backend bound 50 %"), "{text}");
+    assert!(text.contains("done: core bound: 50 % of slots wait"), "{text}");
 }
 
 /// A region that two groups have counted in 16 turns each, the second after a piece of an execution: of what is frontend bound, a quarter
@@ -524,12 +524,12 @@ fn what_wasted_most_is_first_and_has_a_step() {
     let report = report("wasted", &[nested()]);
     // of 400 slots outside 20 % retire, of the 200 of "b" 10 %, and of "a" 40 of 440
     assert_eq!((region(&report, "b").wasted, region(&report, "a").wasted), (Some(180), Some(36)));
-    assert!(region(&report, "b").next.contains("perf mem record"), "{}", region(&report, "b").next);
+    assert!(region(&report, "b").next.contains("touch less memory"), "{}", region(&report, "b").next);
     let text = render(&report, Format::Text);
     let ranked = text.split("wasted slots").nth(1).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
     let at = |what: &str| ranked.find(what).unwrap_or_else(|| panic!("{what} is not in:\n{text}"));
     assert!(at("1. outside regions: 320, 32.0 % of all slots") < at("2. b: 180, 18.0 % of all slots"));
-    assert!(at("2. b:") < ranked.rfind("find the loads that wait").unwrap());
+    assert!(at("2. b:") < ranked.rfind("touch less memory").unwrap());
     let html = render(&report, Format::Html);
     assert!(html.find("<b>outside regions</b>").unwrap() < html.find("<b>b</b>").unwrap());
     // what is not known is not ranked

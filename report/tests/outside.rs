@@ -382,7 +382,7 @@ fn the_verdict_on_a_program_of_the_kernels_begins_with_the_kernel() {
     let figures = &report.whole.inclusive;
     assert_eq!(
         figures.bottleneck,
-        "kernel 90.0 % of CPU time, not counted; of the rest backend bound: 60 % of slots wait for data or execution units"
+        "kernel 90.0 % of CPU time, not counted; of the rest two things: memory bound 30 %; core bound 30 %"
     );
     assert_eq!(report.next, "kernel 90.0 % of CPU time: `topdown stat --kernel` counts it, too");
     for format in [Format::Text, Format::Html] {

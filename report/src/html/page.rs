@@ -5,6 +5,7 @@
 use super::bar;
 use crate::model::DOUBTFUL;
 use crate::nodes::NodeTree;
+use crate::steps::Step;
 use crate::verdict;
 use crate::words::clean;
 use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
@@ -119,6 +120,16 @@ pub fn marks(whisker: &str) -> Markup {
     }
 }
 
+/// Commands to run next.
+pub fn steps(steps: &[Step]) -> Markup {
+    html! {
+        @if !steps.is_empty() {
+            h3 { "What to run next" }
+            ul.steps { @for step in steps { li { code { (HtmlText(&step.command)) } " " (step.why) } } }
+        }
+    }
+}
+
 /// What is above a bar: the verdict, and within how much the shares of each level are.
 pub(crate) fn head(verdict: &str, one: Option<f64>, two: Option<f64>) -> Markup {
     let bound = match (one, two) {
@@ -133,7 +144,7 @@ pub(crate) fn head(verdict: &str, one: Option<f64>, two: Option<f64>) -> Markup 
 
 /// The verdict on such shares of slots, how sure they are, and the bar.
 pub fn shares(name: &str, tree: &NodeTree) -> Markup {
-    let verdict = verdict::words(tree, None, None);
+    let verdict = verdict::of_tree(tree);
     let worst = |level: u32| {
         let errors = tree.0.iter().filter(|node| node.kind.level == level).map(|node| node.share.error());
         errors.reduce(f64::max)

@@ -1,0 +1,178 @@
+//! Commands to run next, of those that work here (`steps.list`).
+#![forbid(unsafe_code)]
+
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+const LIST: &str = include_str!("steps.list");
+/// So many are shown.
+const MOST: usize = 4;
+/// What the list calls any node but retiring.
+const LOST: &str = "lost";
+/// What it calls most of the time in the kernel.
+pub const KERNEL: &str = "kernel";
+/// Parts of nodes' names by which they are no loss.
+const KEPT: [&str; 3] = ["retiring", "light_operations", "heavy_operations"];
+
+/// A command to run next.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// What to type.
+    pub command: String,
+    /// What it tells.
+    pub why: String,
+}
+
+impl Step {
+    /// For a shell, which takes the reason for a comment.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!("{} # {}", self.command, self.why)
+    }
+}
+
+/// What works on this CPU and for this user, and of whom.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Means {
+    /// What is measured, as options and arguments: "-- ./program", "-p 12"; empty: no command would measure that again.
+    pub whom: String,
+    /// What is there, in the list's words.
+    pub has: BTreeSet<&'static str>,
+    /// The node that is located.
+    pub node: String,
+    /// The function that is hooked: "libm.so.6:exp".
+    pub call: String,
+}
+
+impl Means {
+    /// The same with one thing more, if that is there.
+    #[must_use]
+    pub fn and(mut self, what: &'static str, is_there: bool) -> Means {
+        if is_there {
+            self.has.insert(what);
+        }
+        self
+    }
+
+    fn are(&self, needs: &str) -> bool {
+        needs.split_whitespace().all(|need| match need.strip_prefix('!') {
+            Some(need) => !self.has.contains(need),
+            None => self.has.contains(need),
+        })
+    }
+
+    fn filled(&self, command: &str) -> String {
+        let word = |word: &str| match word {
+            "WHOM" => self.whom.clone(),
+            "NODE" => self.node.clone(),
+            "CALL" => quoted(&self.call),
+            word => word.into(),
+        };
+        command.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// As a shell has to be told.
+#[must_use]
+pub fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.into(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+/// What to run after a count, a profile or one of time, where these nodes are named.
+#[must_use]
+pub fn steps(after: &str, named: &[String], means: &Means) -> Vec<Step> {
+    if means.whom.is_empty() {
+        return Vec::new();
+    }
+    let is_named = |of: &str| match of {
+        "*" => true,
+        LOST => named.iter().any(|name| !KEPT.contains(&&**name) && name != KERNEL),
+        of => named.iter().any(|name| name == of),
+    };
+    let lines = LIST.lines().filter(|line| !line.starts_with('#'));
+    let rows = lines.filter_map(|line| {
+        let mut fields = line.split('|').map(str::trim);
+        Some([fields.next()?, fields.next()?, fields.next()?, fields.next()?, fields.next()?])
+    });
+    let mut steps: Vec<Step> = Vec::new();
+    for [of_what, of, needs, command, why] in rows {
+        let step = Step { command: means.filled(command), why: why.into() };
+        if of_what == after && is_named(of) && means.are(needs) && !steps.contains(&step) {
+            steps.push(step);
+        }
+    }
+    steps.truncate(MOST);
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn means(has: &[&'static str]) -> Means {
+        let whom = "-- ./a.out".into();
+        Means {
+            whom,
+            has: has.iter().copied().collect(),
+            node: "dram_bound".into(),
+            call: "libm.so.6:exp".into(),
+        }
+    }
+
+    fn commands(after: &str, named: &[&str], has: &[&'static str]) -> Vec<String> {
+        let named: Vec<String> = named.iter().map(|name| (*name).into()).collect();
+        steps(after, &named, &means(has)).into_iter().map(|step| step.command).collect()
+    }
+
+    #[test]
+    fn ours_are_first_and_perfs_are_there_where_they_work() {
+        let all = commands("count", &["memory_bound", "backend_bound"], &["deep", "perf", "perf-mem"]);
+        assert_eq!(
+            all,
+            [
+                "topdown record --lines -- ./a.out",
+                "topdown stat --drill -- ./a.out",
+                "topdown record --drill --lines -- ./a.out",
+                "perf mem record -- ./a.out"
+            ]
+        );
+        assert_eq!(commands("count", &["memory_bound"], &["perf"]), ["topdown record --lines -- ./a.out"]);
+        for line in LIST.lines().filter(|line| !line.starts_with('#')) {
+            let fields: Vec<&str> = line.split('|').map(str::trim).collect();
+            assert!(fields.len() == 5 && fields[4].len() <= 50 && !fields[4].is_empty(), "{line}");
+            assert_eq!(fields[3].starts_with("perf "), fields[2].contains("perf"), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_was_drilled_is_located_and_not_drilled_again() {
+        let all = commands("count", &["memory_bound"], &["deep", "drilled", "locates"]);
+        assert_eq!(all, ["topdown record --locate dram_bound --lines -- ./a.out"]);
+        assert_eq!(commands("count", &["retiring"], &["deep"]), ["topdown record --lines -- ./a.out"]);
+    }
+
+    #[test]
+    fn time_alone_has_steps_and_what_cannot_be_measured_again_none() {
+        let all = commands("time", &[], &["dwarf", "no-callers", "deep"]);
+        let (lines, callers) =
+            ("topdown record --lines -- ./a.out", "topdown record --call-graph dwarf -- ./a.out");
+        assert_eq!(all, [lines, callers, "topdown check"]);
+        assert!(steps("count", &["memory_bound".into()], &Means::default()).is_empty());
+        assert!(
+            commands("profile", &[], &["hooked"])
+                .contains(&"topdown run --regions libm.so.6:exp -- ./a.out".into())
+        );
+    }
+
+    #[test]
+    fn what_a_shell_would_take_apart_is_quoted() {
+        assert_eq!(
+            ["./a.out", "a b", "it's", "*", ""].map(quoted),
+            ["./a.out", "'a b'", r"'it'\''s'", "'*'", "''"]
+        );
+    }
+}
