@@ -5,6 +5,7 @@ mod check;
 mod compare;
 mod describe;
 mod list;
+mod means;
 mod metrics;
 mod outcome;
 #[allow(unsafe_code)]

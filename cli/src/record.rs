@@ -4,6 +4,7 @@
 mod drill;
 mod sampled;
 
+use crate::means;
 use crate::outcome::{Failure, ended, failed, not_run};
 use crate::require::{Requirement, judged};
 use crate::say;
@@ -297,7 +298,8 @@ impl Arguments {
         let mut command = Command::new(program);
         command.args(rest);
         let (command_line, occasion) = (self.command_line(), sys::occasion());
-        let heading = Heading { command: &command_line, occasion: &occasion };
+        let means = self.of_cpus().map_or_else(|| means::of_command(&self.command), |cpus| means::of(&cpus));
+        let heading = Heading { command: &command_line, occasion: &occasion, means: Some(&means) };
         let mut elapsed = Duration::ZERO;
         let attend = |recorder: &mut Result<AnyRecorder, String>, pid: i32, start: Instant| {
             let Ok(recorder) = recorder else { return };
@@ -327,7 +329,8 @@ impl Arguments {
         let mut recorder = recorder(&whom.pids(), true).map_err(failed)?;
         let (start, occasion, title) = (Instant::now(), sys::occasion(), whom.title());
         let command = topdown_report::clean(&title);
-        let heading = Heading { command: &command, occasion: &occasion };
+        let means = means::of(&whom);
+        let heading = Heading { command: &command, occasion: &occasion, means: Some(&means) };
         self.keep(&mut recorder, &heading);
         recorder.run(self.until(&processes, Some(&interrupts)));
         drop(interrupts); // a second one ends what follows
@@ -360,7 +363,8 @@ impl Arguments {
         let JournalContents { recording, command, occasion, cut, .. } =
             JournalContents::read(from).map_err(failed)?;
         let (command, occasion) = (topdown_report::clean(&command), topdown_report::clean(&occasion));
-        let heading = Heading { command: &command, occasion: &occasion };
+        let means = means::of_file(from);
+        let heading = Heading { command: &command, occasion: &occasion, means: Some(&means) };
         let mut profile = Profile::new(&recording);
         profile.notes.extend([cut].into_iter().filter(|cut| !cut.is_empty()));
         self.write_view(profile, view, &heading, topdown_report::print_bytes).map_err(failed)?;

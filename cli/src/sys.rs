@@ -7,6 +7,7 @@ mod hotplug;
 mod opened;
 mod signals;
 
+use crate::means;
 pub use cpu_time::{CpuTimeOf, LOOK};
 pub use family::Family;
 pub use hotplug::Hotplug;
@@ -222,6 +223,7 @@ impl CommandEnd {
             wall_ns: self.wall.as_nanos() as u64,
             cpu_ns: self.cpu.total_ns(),
             cpu: self.cpu_use(),
+            means: means::of_command(command),
             ..Run::default()
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use topdown::SampledEvents;
 use topdown_record::views::{Heading, View};
 use topdown_record::{
-    CallStack, EstimatedShares, FunctionFigures, Limit, NoShares, Pace, Profile, ProfiledCore,
+    CallGraph, CallStack, EstimatedShares, FunctionFigures, Limit, NoShares, Pace, Profile, ProfiledCore,
     ProfiledFunction, ProfiledLine, SourceLine, Sources, StackFrame, Unseen,
 };
 use topdown_report::ShareInterval;
@@ -147,6 +147,7 @@ fn profile() -> Profile {
         impossible: 0,
         pace: Pace { asked: 500, frequency: 100.0, burst_ns: 1e5, budget: 0.01, limit: Limit::Cost },
         held: None,
+        callers: CallGraph::default(),
         without_callers: false,
         kernel_is_hidden: false,
         notes: Vec::new(),
@@ -160,6 +161,7 @@ fn main() {
     let heading = Heading {
         command: "./solver --grid 4096 < \"input & more\"",
         occasion: "2026-01-31 12:34:56 +0100 on host",
+        means: None,
     };
     let mut profile = profile();
     view.read_sources(&mut profile, &[]);

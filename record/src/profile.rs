@@ -171,6 +171,8 @@ pub struct Profile {
     /// Samples were taken only where this held. A burst is one of them then, times are parts of the stretches in which it held, and
     /// nanoseconds are what the sampling event counted in them.
     pub held: Option<EventShare>,
+    /// What was to tell callers.
+    pub callers: CallGraph,
     /// Branch records were to tell callers, and none did.
     pub without_callers: bool,
     /// What the kernel does was recorded, but it does not show the addresses of its functions.
@@ -477,6 +479,7 @@ impl Profile {
             impossible: recording.totals.impossible,
             pace: recording.totals.pace,
             held,
+            callers: recording.settings.callers,
             without_callers: recording.settings.callers == CallGraph::Lbr && !recording.tells_callers(),
             kernel_is_hidden: symbols.kernel_is_hidden,
             notes: symbols

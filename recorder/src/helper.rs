@@ -105,7 +105,9 @@ impl HelperShare {
         let command = topdown_report::clean(&command());
         loop {
             view.read_sources(&mut profile, &[]);
-            between.texts.give(view.write(&profile, &Heading { command: &command, occasion: "" }));
+            between
+                .texts
+                .give(view.write(&profile, &Heading { command: &command, occasion: "", means: None }));
             let Some(another) = between.views.take() else { return };
             view = another;
         }

@@ -110,7 +110,7 @@ fn command(arguments: &Arguments, view: View, plan: &TurnPlan) -> Result<End, Fa
     let ran = sys::run_attended(&mut command, recorder, attend);
     let (ran, recorder) = ran.map_err(|error| not_run(program, &error))?;
     let whole = |groups: OutsideGroups| groups.end(&ran, &arguments.command, false);
-    let heading = Heading { command: &title, occasion: &occasion };
+    let heading = Heading { command: &title, occasion: &occasion, means: None };
     match recorder {
         Ok(recorder) => recorder.write(whole, arguments, view, &heading).unwrap_or_else(|why| say(&why)),
         Err(why) => say(&format!("nothing is recorded: {why}")),
@@ -127,7 +127,7 @@ fn others(arguments: &Arguments, view: View, plan: &TurnPlan) -> Result<End, Fai
     recorder.run(&arguments.until(&processes, Some(&interrupts)), start, &title);
     drop(interrupts); // a second one ends what follows
     let whole = |mut groups: OutsideGroups| groups.so_far(start.elapsed(), title.to_string());
-    let heading = Heading { command: &title, occasion: &occasion };
+    let heading = Heading { command: &title, occasion: &occasion, means: None };
     recorder.write(whole, arguments, view, &heading).map_err(failed)?;
     Ok(End::Status(0))
 }

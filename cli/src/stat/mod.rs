@@ -32,6 +32,7 @@ mod timed;
 mod watch;
 mod whole;
 
+use crate::means;
 use crate::metrics::{Endpoint, TotalsCell};
 use crate::outcome::{FAILED, Failure, ended, failed, not_run, place};
 use crate::require::judged;
@@ -303,7 +304,7 @@ impl StatCount<'_> {
             Ok(counted) => {
                 let timeline = recorder.map(|recorder| recorder.end(&groups, wall));
                 let cpu = cpu_use(&cpu_time, &groups, counted.run.cpu_ns);
-                let run = Run { cpu, ..counted.run };
+                let run = Run { cpu, means: means::of(whom), ..counted.run };
                 self.of_others(OutsideCount { timeline, run, ..counted });
             }
         }

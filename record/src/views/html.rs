@@ -4,13 +4,11 @@
 mod listing;
 
 use super::flame::{self, Callees, Flames, Width};
+use super::next::{self, tree};
 use super::{Heading, remarks};
 use crate::event_sampling::SamplesOf;
 use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledFunction};
 use maud::{Markup, html};
-use topdown::TD_UNIT_SLOTS;
-use topdown_report::ShareInterval;
-use topdown_report::nodes::{NodeInterval, NodeKind, NodeTree};
 use topdown_report::page::{self, HtmlText};
 use topdown_report::{count, thousands};
 
@@ -38,6 +36,7 @@ pub(super) fn html(profile: &Profile, heading: &Heading) -> String {
             @if !heading.occasion.is_empty() { p.machine { (HtmlText(heading.occasion)) } }
             @if !remarks.is_empty() { ul.remarks { @for remark in &remarks { li { (HtmlText(remark)) } } } }
         }
+        (next_steps(profile, heading))
         @for (place, core) in profile.cores.iter().enumerate() {
             @if profile.held.is_some() { (of_samples(profile, place, core)) } @else { (of_core(profile, place, core)) }
         }
@@ -49,14 +48,17 @@ pub(super) fn html(profile: &Profile, heading: &Heading) -> String {
     page::page(heading.command, STYLE, &content, flame::SCRIPT)
 }
 
-/// Those of a function that are told, as reports have them.
-fn tree(core: &ProfiledCore, figures: &FunctionFigures) -> Option<NodeTree> {
-    let told = figures.told(&core.nodes).ok()?;
-    let shown = |(node, share): (&topdown::SampledNode, &ShareInterval)| NodeInterval {
-        kind: NodeKind { metric: node.metric, parent: node.parent, level: node.level, unit: TD_UNIT_SLOTS },
-        share: *share,
-    };
-    Some(NodeTree(core.nodes.iter().zip(&told.shares).map(shown).collect()))
+/// Where most of it is, and what to run next.
+fn next_steps(profile: &Profile, heading: &Heading) -> Markup {
+    let next = next::next(profile, heading, true);
+    html! {
+        @if !next.lines.is_empty() || !next.steps.is_empty() {
+            section.card #next {
+                @for line in &next.lines { p { (HtmlText(line)) } }
+                (page::steps(&next.steps))
+            }
+        }
+    }
 }
 
 /// A kind of core: all that ran on it, and the functions, those that waste most first.

@@ -9,6 +9,7 @@ mod html;
 mod index;
 mod json;
 mod listing;
+mod next;
 mod parts;
 mod pprof;
 mod remarks;
@@ -22,6 +23,7 @@ pub use remarks::{says_no_callers, says_nothing};
 use crate::profile::Profile;
 use crate::sources::SourcePlace;
 use std::path::Path;
+use topdown_report::steps::Means;
 
 /// What was recorded.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +32,8 @@ pub struct Heading<'a> {
     pub command: &'a str,
     /// When and where, or nothing.
     pub occasion: &'a str,
+    /// What else can be measured of it here; none: nothing that is known.
+    pub means: Option<&'a Means>,
 }
 
 /// How a profile is written.
@@ -120,8 +124,8 @@ impl View {
     pub fn write(self, profile: &Profile, heading: &Heading) -> Vec<u8> {
         let command = heading.command;
         match self {
-            View::Text => text::text(profile, command, false).into_bytes(),
-            View::Lines => text::text(profile, command, true).into_bytes(),
+            View::Text => text::text(profile, heading, false).into_bytes(),
+            View::Lines => text::text(profile, heading, true).into_bytes(),
             View::Csv => csv::csv(profile).into_bytes(),
             View::Json => json::json(profile, command).into_bytes(),
             View::Html => html::html(profile, heading).into_bytes(),

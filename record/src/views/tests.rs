@@ -1,6 +1,7 @@
 mod damaged;
 mod firefox;
 mod lines;
+mod next;
 mod processes;
 mod remarks;
 mod samples;
@@ -9,6 +10,7 @@ use super::*;
 use crate::budget::{Limit, Pace};
 use crate::estimate::{EstimatedShares, NoShares};
 use crate::profile::{CallStack, FunctionFigures, ProfiledCore, ProfiledFunction, ProfiledLine, StackFrame};
+use crate::records::CallGraph;
 use crate::sources::Sources;
 use crate::symbols::SourceLine;
 use crate::unseen::Unseen;
@@ -19,7 +21,7 @@ use topdown::SampledEvents;
 use topdown_report::ShareInterval;
 
 pub(crate) const HEADING: Heading =
-    Heading { command: "./a.out", occasion: "2026-01-31 12:34:56 +0100 on host" };
+    Heading { command: "./a.out", occasion: "2026-01-31 12:34:56 +0100 on host", means: None };
 
 fn figures(ns: u64, shares: Option<[f64; 4]>) -> FunctionFigures {
     let told = shares.map(|shares| EstimatedShares {
@@ -101,6 +103,7 @@ pub(crate) fn profile() -> Profile {
         impossible: 0,
         pace: Pace { asked: 500, frequency: 500.0, burst_ns: 1e4, budget: 0.01, limit: Limit::Asked },
         held: None,
+        callers: CallGraph::default(),
         without_callers: false,
         kernel_is_hidden: false,
         notes: Vec::new(),

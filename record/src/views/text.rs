@@ -1,7 +1,7 @@
 //! A table for people.
 #![forbid(unsafe_code)]
 
-use super::{in_module, remarks, title};
+use super::{Heading, in_module, next, remarks, title};
 use crate::mean_latency::MeanLatency;
 use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledFunction, ProfiledLine};
 use std::collections::BTreeSet;
@@ -139,7 +139,20 @@ fn of_core(profile: &Profile, place: usize, core: &ProfiledCore, with_lines: boo
     text
 }
 
-pub(super) fn text(profile: &Profile, command: &str, with_lines: bool) -> String {
+/// The verdict and what to run next, below all else, where a terminal ends.
+fn end(profile: &Profile, heading: &Heading, with_lines: bool) -> String {
+    let next = next::next(profile, heading, with_lines);
+    let lines: String = next.lines.iter().map(|line| format!("{line}\n")).collect();
+    let steps: String = next.steps.iter().map(|step| format!("  {}\n", clean(&step.text()))).collect();
+    match (&lines[..], &steps[..]) {
+        ("", "") => String::new(),
+        (_, "") => format!("\n{lines}"),
+        _ => format!("\n{lines}next:\n{steps}"),
+    }
+}
+
+pub(super) fn text(profile: &Profile, heading: &Heading, with_lines: bool) -> String {
+    let command = heading.command;
     let samples = profile.held.as_ref().map_or(String::new(), |held| held.of.heading());
     let mut text = format!("topdown: {command}{samples} ({})\n", remarks::amount(profile));
     // (it is the first of all remarks, and stands where it is read first)
@@ -160,5 +173,5 @@ pub(super) fn text(profile: &Profile, command: &str, with_lines: bool) -> String
     let nothing = remarks::of_nothing(profile).map(String::from);
     let remarks = remarks::of_all(profile).into_iter().skip(no_slots.iter().len());
     nothing.into_iter().chain(remarks).for_each(|remark| text += &(remark + "\n"));
-    text
+    text + &end(profile, heading, with_lines)
 }

@@ -1,0 +1,99 @@
+//! What else can be measured of a command, of processes or of CPUs: on this CPU, and by this user.
+#![forbid(unsafe_code)]
+
+use crate::stat::StatTarget;
+use crate::sys;
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use topdown::deep_tree;
+use topdown_report::steps::{Means, quoted};
+
+const DEVICES: &str = "/sys/bus/event_source/devices";
+/// What samples addresses of loads: Intel's PEBS, as far as the kernel offers it, AMD's IBS, and Arm's SPE.
+const SAMPLERS: [&str; 4] = ["cpu/events/mem-loads", "cpu_core/events/mem-loads", "ibs_op", "arm_spe_0"];
+/// A longer command line is not repeated.
+const LONGEST: usize = 40;
+/// What stands for it then.
+const SOME_COMMAND: &str = "-- COMMAND";
+
+/// Of a command.
+pub fn of_command(command: &[OsString]) -> Means {
+    let words: Option<Vec<String>> = command.iter().map(|word| word.to_str().map(quoted)).collect();
+    let line = words.map(|words| format!("-- {}", words.join(" ")));
+    let is_short = |line: &String| line.chars().count() <= LONGEST && !line.chars().any(char::is_control);
+    here(line.filter(is_short).unwrap_or(SOME_COMMAND.into()))
+}
+
+/// Of others. (A thread alone is nothing that all commands know.)
+pub fn of(target: &StatTarget) -> Means {
+    let list = |numbers: Vec<String>| numbers.join(",");
+    here(match target {
+        StatTarget::Processes(ids) => format!("-p {}", list(ids.iter().map(i32::to_string).collect())),
+        StatTarget::Threads(_) => return Means::default(),
+        StatTarget::Cpus(None) => "-a".into(),
+        StatTarget::Cpus(Some(cpus)) => format!("-C {}", list(cpus.iter().map(u32::to_string).collect())),
+    })
+}
+
+/// Of a recording: it can be read again, and no more.
+pub fn of_file(file: &Path) -> Means {
+    let whom = file.to_str().map_or(String::new(), |file| format!("--from {}", quoted(file)));
+    Means { whom, ..Means::default() }.and("from", true)
+}
+
+fn here(whom: String) -> Means {
+    let has_perf = is_in_path("perf");
+    let is_virtual = fs::read_to_string("/proc/cpuinfo").is_ok_and(|about| is_virtual(&about));
+    Means { whom, ..Means::default() }
+        .and("deep", deep_tree().is_some())
+        .and("may-kernel", sys::kernel_is_refused().is_empty())
+        .and("perf", has_perf)
+        .and("perf-mem", has_perf && !is_virtual && samples_addresses(Path::new(DEVICES)))
+}
+
+fn is_in_path(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|directory| directory.join(program).is_file())
+}
+
+fn is_virtual(cpuinfo: &str) -> bool {
+    cpuinfo
+        .lines()
+        .any(|line| line.starts_with("flags") && line.split_whitespace().any(|flag| flag == "hypervisor"))
+}
+
+fn samples_addresses(devices: &Path) -> bool {
+    SAMPLERS.iter().any(|sampler| devices.join(sampler).exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whom(words: &[&str]) -> String {
+        of_command(&words.iter().map(OsString::from).collect::<Vec<_>>()).whom
+    }
+
+    #[test]
+    fn a_command_is_repeated_as_a_shell_takes_it_unless_it_is_long() {
+        assert_eq!(whom(&["./a.out", "a b", "$HOME"]), "-- ./a.out 'a b' '$HOME'");
+        assert_eq!(whom(&["./a.out", &"x".repeat(LONGEST)]), SOME_COMMAND);
+        assert_eq!(whom(&["./a.out", "two\nlines"]), SOME_COMMAND);
+        assert_eq!(of(&StatTarget::Processes([7, 9].into())).whom, "-p 7,9");
+        assert_eq!(of(&StatTarget::Cpus(Some([0, 2].into()))).whom, "-C 0,2");
+        assert_eq!(of(&StatTarget::Threads([7].into())).whom, "");
+    }
+
+    #[test]
+    fn perf_mem_is_named_where_the_kernel_offers_what_it_needs() {
+        let devices = env::temp_dir().join(format!("topdown-means-{}", std::process::id()));
+        fs::create_dir_all(devices.join("cpu/events")).unwrap();
+        assert!(!samples_addresses(&devices));
+        fs::write(devices.join("cpu/events/mem-loads"), "event=0xcd,umask=0x1,ldlat=3").unwrap();
+        assert!(samples_addresses(&devices));
+        fs::remove_dir_all(&devices).unwrap();
+        assert!(is_virtual("flags\t\t: fpu vme hypervisor lahf_lm\n") && !is_virtual("flags\t\t: fpu vme\n"));
+    }
+}
