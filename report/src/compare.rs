@@ -5,7 +5,8 @@ use crate::account::{BoundedShares, Level1, Level2};
 use crate::csv::{field, number, yes_or_no};
 use crate::model::{Figures, Item, Report};
 use crate::nodes::ShareInterval;
-use crate::words::{self, clean, percent, short, thousands, time};
+use crate::terminal::{Layout, shortened, told_apart};
+use crate::words::{self, clean, percent, thousands, time};
 use crate::{Format, json, merge, read_whole};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -309,8 +310,13 @@ pub fn compare(before: &Path, after: &Path) -> io::Result<Comparison> {
 impl Comparison {
     /// As a text, CSV or JSON; None: there is no such format of it.
     pub fn render(&self, format: Format) -> Option<String> {
+        self.render_for(format, &Layout::FILE)
+    }
+
+    /// The same, where a text is laid out so.
+    pub fn render_for(&self, format: Format, layout: &Layout) -> Option<String> {
         match format {
-            Format::Text => Some(self.text()),
+            Format::Text => Some(self.text(layout)),
             Format::Csv => Some(self.csv()),
             Format::Json => Some(json(self)),
             Format::Html | Format::Trace => None,
@@ -329,11 +335,12 @@ impl Comparison {
         out
     }
 
-    fn text(&self) -> String {
+    fn text(&self, layout: &Layout) -> String {
         let [before, after] = &self.files;
-        let mut out = format!("topdown: from {before} to {after}\n");
-        for RegionChange { region, figures } in &self.regions {
-            let name = if region.is_empty() { "whole program".into() } else { short(region, 60) };
+        let mut out = layout.heading(&layout.sentence(&format!("topdown: from {before} to {after}"))) + "\n";
+        let names = told_apart(self.regions.iter().map(|one| &*one.region), 60);
+        for (RegionChange { region, figures }, name) in self.regions.iter().zip(names) {
+            let name = if region.is_empty() { "whole program".into() } else { name };
             let (counts, shares) = figures.split_at(COUNTS.len());
             let in_both = counts[1].1.difference.is_some();
             let only = match (in_both, counts[1].1.before) {
@@ -341,7 +348,7 @@ impl Comparison {
                 (false, Some(_)) => ": only before",
                 (false, None) => ": only after",
             };
-            out += &format!("\n{name}{only}\n");
+            out += &format!("\n{}\n", layout.heading(&(name + only)));
             for (name, change) in counts.iter().filter(|(_, change)| in_both && change.before != Some(0.0)) {
                 let (Some(before), Some(after)) = (change.before, change.after) else { continue };
                 let (word, show): (_, fn(f64) -> String) = match *name {
@@ -361,9 +368,14 @@ impl Comparison {
                 }
                 let [before, after] =
                     [change.before, change.after].map(|share| share.map_or("-".into(), percent));
+                let name = name.replace('_', " ");
+                let name = if layout.is_terminal {
+                    shortened(&name, layout.columns.saturating_sub(58).max(20))
+                } else {
+                    name
+                };
                 out += &format!(
-                    "  {:20}{before:>12}{after:>12}{:>+12.1} points, within {:.1}\n",
-                    name.replace('_', " "),
+                    "  {name:20}{before:>12}{after:>12}{:>+12.1} points, within {:.1}\n",
                     100.0 * difference,
                     100.0 * bound
                 );

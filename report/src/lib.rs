@@ -4,8 +4,8 @@
 //! the process ended, however it ended. The modules in the order in which the figures pass them: names of functions are made
 //! readable (`demangle`), what a record measured becomes a sum (`sum`), sums are merged (`account`, `nodes`, `merge`) into the
 //! one model that all reports show (`model`), of which each format has its own view (`text`, `csv`, `html`; JSON is the model as
-//! it is; `compare` is of two reports). `verdict` says what a figure means, `words` has the texts that views share, `output`
-//! writes the file.
+//! it is; `compare` is of two reports). `verdict` says what a figure means, `words` has the texts that views share, `terminal` how
+//! wide they are, `output` writes the file.
 
 mod demangle;
 mod sum;
@@ -25,6 +25,7 @@ mod verdict;
 mod input;
 mod output;
 pub mod pattern;
+pub mod terminal;
 mod words;
 
 mod compare;
@@ -48,18 +49,19 @@ pub use nodes::{NodeKind, ShareInterval};
 pub use output::{Claim, Output, Wait, is_stdout, stdout_was_closed, wait_for_readers_by};
 pub use topdown_table::clean;
 pub use verdict::{names_of_tree as verdict_names, of_tree as verdict};
-pub use words::{SANDBOXED, UNCOUNTED, count, occasion_of, percent, short, thousands, time};
+pub use words::{SANDBOXED, UNCOUNTED, count, occasion_of, percent, thousands, time};
 
 use serde::Serialize;
 use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use terminal::{Layout, Stream};
 use topdown_table::Table;
 
 /// How a report is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// For a terminal of 100 columns.
+    /// For people; as wide as the terminal, and in files 100 columns.
     Text,
     /// One line for each region and thread.
     Csv,
@@ -106,10 +108,15 @@ impl Format {
     }
 }
 
-/// The report as a text; of `Format::Trace`, which is none, the timeline as JSON.
+/// The report as a text for a file; of `Format::Trace`, which is none, the timeline as JSON.
 pub fn render(report: &Report, format: Format) -> String {
+    render_for(report, format, &Layout::FILE)
+}
+
+/// The same, where it is laid out so.
+pub fn render_for(report: &Report, format: Format, layout: &Layout) -> String {
     match format {
-        Format::Text => text::render(report),
+        Format::Text => text::render(report, layout),
         Format::Csv => csv::render(report),
         Format::Json => json(report),
         Format::Html => html::render(report),
@@ -122,10 +129,18 @@ pub fn render(report: &Report, format: Format) -> String {
 /// # Errors
 /// A trace is wanted, and no intervals were kept.
 pub fn encode(report: &Report, format: Format) -> io::Result<Vec<u8>> {
+    encode_for(report, format, &Layout::FILE)
+}
+
+/// The same, where a text is laid out so.
+///
+/// # Errors
+/// The same.
+pub fn encode_for(report: &Report, format: Format, layout: &Layout) -> io::Result<Vec<u8>> {
     match (format, &report.timeline) {
         (Format::Trace, Some(timeline)) => Ok(trace::encode(timeline, &words::title(report).0)),
         (Format::Trace, None) => Err(no_timeline()),
-        _ => Ok(render(report, format).into_bytes()),
+        _ => Ok(render_for(report, format, layout).into_bytes()),
     }
 }
 
@@ -207,7 +222,23 @@ fn innermost_on_lines(pretty: &str) -> String {
 /// # Errors
 /// A file cannot be read, is no table file, or was counted by a tree of metrics that this version does not have; the text names it.
 pub fn merge(files: &[PathBuf], outside: Option<OutsideCount>) -> io::Result<Report> {
-    let mut tables = files.iter().map(|path| read(path)).collect::<io::Result<Vec<_>>>()?;
+    merge_telling(files, outside, |_| ())
+}
+
+/// The same; `tell` is told how many of the files were read.
+///
+/// # Errors
+/// The same.
+pub fn merge_telling(
+    files: &[PathBuf],
+    outside: Option<OutsideCount>,
+    mut tell: impl FnMut(usize),
+) -> io::Result<Report> {
+    let read = |(done, path): (usize, &PathBuf)| {
+        tell(done);
+        read(path)
+    };
+    let mut tables = files.iter().enumerate().map(read).collect::<io::Result<Vec<_>>>()?;
     for entry in tables.iter_mut().flat_map(|table| &mut table.entries) {
         if let Some(function) = demangle::function(&entry.name) {
             entry.name = function;
@@ -245,10 +276,11 @@ pub fn write(report: &Report, output: Option<&Path>, format: Format) -> io::Resu
     // (of a text on standard error it is the only line)
     if output.is_some() && report.machines.is_empty() {
         for trouble in words::troubles(report).keys() {
-            let _ = writeln!(io::stderr(), "topdown: nothing is measured: {trouble}");
+            terminal::say(&format!("nothing is measured: {trouble}"));
         }
     }
-    let rendered = encode(report, format)?;
+    let layout = Layout::of_output(output, Stream::Error);
+    let rendered = encode_for(report, format, &layout)?;
     match output {
         None => io::stderr().write_all(&rendered),
         Some(path) => save(&rendered, path),

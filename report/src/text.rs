@@ -1,17 +1,21 @@
-//! The report for a terminal of 100 columns.
+//! The report for people: as wide as the terminal, and in files 100 columns.
 #![forbid(unsafe_code)]
 
 use crate::account::BoundedShares;
 use crate::bottlenecks;
 use crate::companions;
 use crate::model::{Figures, Item, Region, Report, Thread, UNTOLD};
-use crate::words::{self, clean, percent, short, thousands, time};
+use crate::terminal::{Layout, columns, short, shortened, told_apart};
+use crate::words::{self, clean, percent, thousands, time};
 use std::collections::BTreeSet;
 use topdown::{LEVEL_1, LEVEL_2};
 
-const WIDTH: usize = 100;
-const LABEL: usize = 22;
-const COLUMN: usize = 17;
+/// Columns of a row's label and of the shares of each category, as wide as they are read best, and as narrow as they can be. (Beside
+/// them are two columns of indent, and six of the bound.)
+const WIDE: (usize, [usize; 4]) = (22, [17; 4]);
+const NARROW: (usize, [usize; 4]) = (12, [12, 17, 16, 15]);
+/// From so many columns on rows are wide.
+const ENOUGH: usize = 97;
 /// Of so many threads the trees are shown.
 const FEW: usize = 4;
 /// So many regions are ranked by what they wasted.
@@ -19,21 +23,70 @@ const RANKED: usize = 5;
 /// So many threads are shown, the largest if there are more.
 const MOST: usize = 16;
 
-pub fn render(report: &Report) -> String {
-    let mut out = String::new();
+/// A text that grows.
+struct Page {
+    out: String,
+    layout: Layout,
+    /// Columns of a row's label, and of the shares of each category.
+    label: usize,
+    shares: [usize; 4],
+}
+
+impl Page {
+    fn new(layout: &Layout) -> Page {
+        let (label, shares) = if layout.columns >= ENOUGH { WIDE } else { NARROW };
+        Page { out: String::new(), layout: *layout, label, shares }
+    }
+
+    /// Words, wrapped; further lines begin two columns further in.
+    fn line(&mut self, indent: usize, text: &str) {
+        self.painted(indent, text, |_, text| text.into());
+    }
+
+    fn heading(&mut self, text: &str) {
+        self.painted(0, text, Layout::heading);
+    }
+
+    fn painted(&mut self, indent: usize, text: &str, paint: fn(&Layout, &str) -> String) {
+        let (first, rest) = (" ".repeat(indent), " ".repeat(indent + 2));
+        for line in self.layout.lines(&first, &rest, text) {
+            self.out += &(paint(&self.layout, &line) + "\n");
+        }
+    }
+
+    /// The label of a row: cut if it is too long, or where labels are narrow on a line of its own.
+    fn label(&mut self, label: &str) {
+        let label = if self.label == WIDE.0 { shortened(label, self.label - 1) } else { clean(label) };
+        if columns(&label) >= self.label {
+            self.line(2, &label);
+            self.out += &format!("  {:1$}", "", self.label);
+        } else {
+            self.out += &format!("  {label}{}", " ".repeat(self.label - columns(&label)));
+        }
+    }
+}
+
+pub fn render(report: &Report, layout: &Layout) -> String {
+    let mut page = Page::new(layout);
+    fill(&mut page, report);
+    page.out
+}
+
+fn fill(page: &mut Page, report: &Report) {
     let (command, much) = words::title(report);
     if report.machines.is_empty() {
         for trouble in words::troubles(report).keys() {
-            out += &format!("topdown: {command}: nothing is measured: {trouble}\n"); // a line, however long
+            let line = format!("topdown: {command}: nothing is measured: {trouble}");
+            page.out += &(page.layout.sentence(&line) + "\n");
         }
-        return out;
+        return;
     }
-    line(&mut out, 0, &format!("topdown: {command} ({much})"));
+    page.heading(&format!("topdown: {command} ({much})"));
     if let Some(occasion) = words::occasion(report) {
-        line(&mut out, 0, &occasion);
+        page.line(0, &occasion);
     }
     for machine in words::machines(&report.machines) {
-        line(&mut out, 0, &machine);
+        page.line(0, &machine);
     }
     // (elsewhere what it costs is not weighed against how near it is)
     let weighed = report.machines.iter().filter(|machine| machine.max_error != 0.0);
@@ -46,87 +99,85 @@ pub fn render(report: &Report) -> String {
             )
         })
         .collect();
-    budgets.iter().for_each(|budget| line(&mut out, 0, budget));
+    budgets.iter().for_each(|budget| page.line(0, budget));
     for remark in words::remarks(report) {
-        line(&mut out, 0, &format!("! {remark}"));
+        page.painted(0, &format!("! {remark}"), Layout::warning);
     }
     if !report.processes.is_empty() {
-        overview(&mut out, report);
+        overview(page, report);
     }
-    wasted(&mut out, report);
-    report.steps.iter().for_each(|step| line(&mut out, 2, &clean(&step.text())));
+    wasted(page, report);
+    report.steps.iter().for_each(|step| page.line(2, &clean(&step.text())));
     let whole =
         if report.outside.is_some() { "whole program, counted from outside" } else { "whole program" };
-    block(&mut out, whole, &report.whole, false, report.whole.time.text());
+    block(page, whole, &report.whole, false, report.whole.time.text());
     for run in report.outside.iter().map(|outside| &outside.run) {
         if !run.bottlenecks.is_empty() {
-            line(&mut out, 2, "bottlenecks, in % of slots:");
-            bottlenecks::lines(&run.bottlenecks).iter().for_each(|one| line(&mut out, 4, one));
+            page.line(2, "bottlenecks, in % of slots:");
+            bottlenecks::lines(&run.bottlenecks).iter().for_each(|one| page.line(4, one));
         }
-        run.findings.iter().for_each(|finding| line(&mut out, 2, &finding.text()));
+        run.findings.iter().for_each(|finding| page.line(2, &finding.text()));
         if !run.tree.is_empty() {
-            line(&mut out, 2, &format!("(nodes below level 2: {})", run.tree));
+            page.line(2, &format!("(nodes below level 2: {})", run.tree));
         }
     }
-    parts(&mut out, &report.whole, "outside regions", !report.regions.is_empty());
+    parts(page, &report.whole, "outside regions", !report.regions.is_empty());
     for run in report.outside.iter().map(|outside| &outside.run).filter(|run| !run.metrics.is_empty()) {
-        line(&mut out, 2, "companion figures:");
-        companions::lines(&run.metrics).iter().for_each(|one| line(&mut out, 4, one));
+        page.line(2, "companion figures:");
+        companions::lines(&run.metrics).iter().for_each(|one| page.line(4, one));
     }
-    kinds_of_core(&mut out, report);
+    kinds_of_core(page, report);
     let threads = words::threads(report, MOST);
     if threads.len() > 1 {
         for one in &threads {
-            row(&mut out, &label(one.thread), &one.thread.item.inclusive);
+            row(page, &label(one.thread), &one.thread.item.inclusive);
         }
-        rest(&mut out, count(report), threads.len());
+        rest(page, count(report), threads.len());
     }
-    outside_alone(&mut out, report);
+    outside_alone(page, report);
     for region in &report.regions {
-        self::region(&mut out, report, region);
+        self::region(page, report, region);
     }
     if count(report) <= FEW {
-        trees(&mut out, report);
+        trees(page, report);
     } else if report.regions.iter().any(|region| region.nests) {
-        out.push('\n');
-        line(
-            &mut out,
+        page.out.push('\n');
+        page.line(
             0,
             &format!("what began in what, for each of {} threads: -o FILE.html or FILE.json", count(report)),
         );
     }
-    out
 }
 
 /// Of a hybrid CPU each kind of core, as deep as it is counted, if the whole is not of one kind alone.
-fn kinds_of_core(out: &mut String, report: &Report) {
+fn kinds_of_core(page: &mut Page, report: &Report) {
     let all = report.outside.as_ref().map_or(&[][..], |outside| &outside.cores);
     let counted: Vec<_> = all.iter().filter(|cores| cores.figures.slots > 0).collect();
     for cores in counted.iter().filter(|_| all.len() > 1) {
         let pmu = &report.machines[cores.machine].pmu;
         if counted.len() > 1 {
-            as_deep_as_counted(out, pmu, "", &cores.figures);
+            as_deep_as_counted(page, pmu, "", &cores.figures);
         } else {
-            row(out, pmu, &cores.figures);
+            row(page, pmu, &cores.figures);
         }
     }
 }
 
 /// Processes that did not measure themselves.
-fn outside_alone(out: &mut String, report: &Report) {
+fn outside_alone(page: &mut Page, report: &Report) {
     let all = report.outside.iter().flat_map(|outside| &outside.processes);
     let (processes, rest): (Vec<_>, Vec<_>) =
         all.filter(|one| one.is_unseen()).partition(|one| one.pid.is_some());
     if !rest.is_empty() {
-        line(out, 2, "by process, of which more than a tenth was counted from outside alone:");
+        page.line(2, "by process, of which more than a tenth was counted from outside alone:");
     }
     for one in processes.iter().take(MOST) {
-        row(out, &format!("{} {}", one.pid.unwrap_or_default(), one.name), &one.item.inclusive);
+        row(page, &format!("{} {}", one.pid.unwrap_or_default(), one.name), &one.item.inclusive);
     }
     if processes.len() > MOST {
-        line(out, 2, &format!("{} smaller processes: -o FILE.csv or FILE.json", processes.len() - MOST));
+        page.line(2, &format!("{} smaller processes: -o FILE.csv or FILE.json", processes.len() - MOST));
     }
-    rest.iter().for_each(|one| row(out, &one.name, &one.item.inclusive));
+    rest.iter().for_each(|one| row(page, &one.name, &one.item.inclusive));
 }
 
 fn count(report: &Report) -> usize {
@@ -139,143 +190,129 @@ fn label(thread: &Thread) -> String {
 }
 
 /// How many threads are not shown.
-fn rest(out: &mut String, all: usize, shown: usize) {
+fn rest(page: &mut Page, all: usize, shown: usize) {
     if all > shown {
-        line(out, 2, &format!("{} smaller threads: -o FILE.csv or FILE.json", all - shown));
+        page.line(2, &format!("{} smaller threads: -o FILE.csv or FILE.json", all - shown));
     }
-}
-
-/// Words, wrapped; further lines begin two columns further in.
-fn line(out: &mut String, indent: usize, text: &str) {
-    let mut column = 0;
-    for word in text.split(' ').filter(|word| !word.is_empty()) {
-        let long = word.chars().count();
-        if column == 0 {
-            *out += &" ".repeat(indent);
-            column = indent;
-        } else if column + 1 + long > WIDTH {
-            *out += "\n";
-            *out += &" ".repeat(indent + 2);
-            column = indent + 2;
-        } else {
-            out.push(' ');
-            column += 1;
-        }
-        *out += word;
-        column += long;
-    }
-    out.push('\n');
 }
 
 /// A line for each region.
-fn overview(out: &mut String, report: &Report) {
-    *out += &format!("\n{:24}{:>12}{:>10}{:>8}  {}\n", "region", "executions", "time", "slots", "most slots");
-    let mut one = |name: &str, executions: String, figures: &Figures| {
+fn overview(page: &mut Page, report: &Report) {
+    let regions = report.regions.iter().map(|region| &*region.name);
+    let longest = regions.clone().map(|name| name.chars().count()).max().unwrap_or(0);
+    let name = (page.layout.columns.saturating_sub(76)).min(longest + 1).max(24);
+    let names = told_apart(regions, name - 1);
+    let head =
+        format!("{:name$}{:>12}{:>10}{:>8}  {}", "region", "executions", "time", "slots", "most slots");
+    page.out += &format!("\n{}\n", page.layout.heading(&head));
+    let mut one = |region: &str, executions: String, figures: &Figures| {
         let share = figures.share.map_or("-".into(), percent);
-        let words = short(&figures.bottleneck, WIDTH - 56);
+        let words = short(&figures.bottleneck, page.layout.columns.saturating_sub(name + 32));
         let time = time(figures.time_ns as f64);
-        *out += &format!("{:24}{executions:>12}{time:>10}{share:>8}  {words}\n", short(name, 23));
+        let gap = " ".repeat(name.saturating_sub(columns(region)));
+        page.out += &format!("{region}{gap}{executions:>12}{time:>10}{share:>8}  {words}\n");
     };
     one("whole program", String::new(), &report.whole.inclusive);
-    for region in &report.regions {
-        one(&region.name, thousands(region.item.counts.executions), &region.item.inclusive);
+    for (region, name) in report.regions.iter().zip(&names) {
+        one(name, thousands(region.item.counts.executions), &region.item.inclusive);
     }
 }
 
 /// Where the most slots were wasted, and what to do next.
-fn wasted(out: &mut String, report: &Report) {
+fn wasted(page: &mut Page, report: &Report) {
     let all = words::wasted(report, RANKED);
     if all.is_empty() {
         return;
     }
-    *out += "\nwasted slots (not retiring), and what next\n";
+    page.out.push('\n');
+    page.heading("wasted slots (not retiring), and what next");
     for (k, one) in all.iter().enumerate() {
         let share = one.slots as f64 / report.whole.inclusive.slots as f64;
         let (name, slots) = (clean(one.name), words::slots(one.slots as f64));
         let error = one.figures.level_1.map_or(0.0, |one| 100.0 * one.error);
         let much = format!("{slots}, {} of all slots (its shares within {error:.1} points)", percent(share));
-        line(out, 1, &format!("{}. {name}: {much}; {}", k + 1, one.figures.bottleneck));
+        page.line(1, &format!("{}. {name}: {much}; {}", k + 1, one.figures.bottleneck));
         if !one.next.is_empty() {
-            line(out, 4, &one.next);
+            page.line(4, &one.next);
         }
     }
 }
 
 /// `more`: a line about its time.
-fn block(out: &mut String, name: &str, item: &Item, region: bool, more: Option<String>) {
+fn block(page: &mut Page, name: &str, item: &Item, region: bool, more: Option<String>) {
     let figures = &item.inclusive;
-    out.push('\n');
-    line(out, 0, &format!("{}: {}", clean(name), figures.bottleneck));
+    page.out.push('\n');
+    page.heading(&format!("{}: {}", clean(name), figures.bottleneck));
     let mut what = if region { words::executions(&item.counts) + "; " } else { String::new() };
     what += &format!("{} slots", words::slots(figures.slots as f64));
     if let (true, Some(share)) = (region, figures.share) {
         what += &format!(" ({} of all)", percent(share));
     }
     what += &format!(", {}", time(figures.time_ns as f64));
-    line(out, 2, &what);
-    more.iter().for_each(|more| line(out, 2, more));
+    page.line(2, &what);
+    more.iter().for_each(|more| page.line(2, more));
     let executions = item.counts.executions as f64;
     if region && executions > 1.0 {
         let (slots, ns) = (figures.slots as f64 / executions, figures.time_ns as f64 / executions);
-        line(out, 2, &format!("{} slots, {} each", words::slots(slots), time(ns)));
+        page.line(2, &format!("{} slots, {} each", words::slots(slots), time(ns)));
     }
     if region && item.counts.measured < item.counts.executions && item.counts.measured > 0 {
-        line(
-            out,
+        page.line(
             2,
             "not every execution was measured: the bound is four standard errors of a random sample",
         );
     }
     for odd in words::oddities(name, &item.counts) {
-        line(out, 2, &odd);
+        page.line(2, &odd);
     }
     if figures.level_1.is_some() {
-        *out += &format!("  {:LABEL$}", "");
-        for metric in &LEVEL_1 {
-            *out += &format!("{:COLUMN$}", metric.title());
+        page.label("");
+        for (metric, width) in LEVEL_1.iter().zip(page.shares) {
+            page.out += &format!("{:width$}", metric.title());
         }
-        *out += "within\n";
+        page.out += "within\n";
     }
 }
 
 /// Level 1, level 2, and what is left without the regions in it, if there are any.
-fn parts(out: &mut String, item: &Item, alone: &str, nests: bool) {
-    as_deep_as_counted(out, "level 1", "level 2", &item.inclusive);
+fn parts(page: &mut Page, item: &Item, alone: &str, nests: bool) {
+    as_deep_as_counted(page, "level 1", "level 2", &item.inclusive);
     if nests && item.exclusive.slots > 0 {
         let share = item.exclusive.share.map_or(String::new(), |share| format!(" {:.0} %", 100.0 * share));
-        levels(out, &format!("{alone}{share}"), "", &item.exclusive);
+        levels(page, &format!("{alone}{share}"), "", &item.exclusive);
     }
 }
 
 /// Both levels, and below them nodes that `td_l2` has not.
-fn as_deep_as_counted(out: &mut String, first: &str, second: &str, figures: &Figures) {
-    levels(out, first, second, figures);
+fn as_deep_as_counted(page: &mut Page, first: &str, second: &str, figures: &Figures) {
+    levels(page, first, second, figures);
     for (name, node) in words::other_nodes(figures) {
-        line(out, 2 * node.kind.level as usize, &format!("{name}: {}", node.text()));
+        page.line(2 * node.kind.level as usize, &format!("{name}: {}", node.text()));
     }
 }
 
-fn levels(out: &mut String, first: &str, second: &str, figures: &Figures) {
-    row(out, first, figures);
+fn levels(page: &mut Page, first: &str, second: &str, figures: &Figures) {
+    row(page, first, figures);
     let Some(BoundedShares { of, error, .. }) = figures.level_2 else { return };
     if error > UNTOLD {
         // (of two levels that cannot be told one line is enough)
         if figures.level_1.is_some_and(|one| one.error <= UNTOLD) {
-            *out += &format!("  {second:LABEL$}{}\n", untold(error));
+            page.label(second);
+            page.out += &(untold(error) + "\n");
         }
         return;
     }
     for half in 0..2 {
-        *out += &format!("  {:LABEL$}", if half == 0 { second } else { "" });
-        for k in 0..4 {
+        page.label(if half == 0 { second } else { "" });
+        for (k, width) in page.shares.into_iter().enumerate() {
             let at = 2 * k + half;
-            *out += &format!("{:COLUMN$}", format!("{:4.1} {}", 100.0 * of[at], LEVEL_2[at].short));
+            page.out += &format!("{:width$}", format!("{:4.1} {}", 100.0 * of[at], LEVEL_2[at].short));
         }
-        *out += &if half == 0 { format!("{:.1}", 100.0 * error) } else { String::new() };
-        while out.ends_with(' ') {
-            out.pop();
+        page.out += &if half == 0 { format!("{:.1}", 100.0 * error) } else { String::new() };
+        while page.out.ends_with(' ') {
+            page.out.pop();
         }
-        out.push('\n');
+        page.out.push('\n');
     }
 }
 
@@ -284,31 +321,33 @@ fn untold(error: f64) -> String {
 }
 
 /// Level 1 in a line.
-fn row(out: &mut String, label: &str, figures: &Figures) {
-    *out += &format!("  {:LABEL$}", short(label, LABEL - 1));
+fn row(page: &mut Page, label: &str, figures: &Figures) {
+    page.label(label);
     match figures.level_1 {
-        None => *out += "not measured",
+        None => page.out += "not measured",
         Some(BoundedShares { error, .. }) if error > UNTOLD => {
-            *out += &untold(error);
+            page.out += &untold(error);
         }
         Some(BoundedShares { of, error, .. }) => {
-            for share in of {
-                *out += &format!("{:COLUMN$}", format!("{:4.1} %", 100.0 * share));
+            for (share, width) in of.into_iter().zip(page.shares) {
+                page.out += &format!("{:width$}", format!("{:4.1} %", 100.0 * share));
             }
-            *out += &format!("{:.1}", 100.0 * error);
+            page.out += &format!("{:.1}", 100.0 * error);
         }
     }
     match figures.running {
         Some(running) if running < 0.9995 => {
-            *out += &format!("\n  {:LABEL$}counted {} of the time\n", "", percent(running))
+            page.out.push('\n');
+            page.label("");
+            page.out += &format!("counted {} of the time\n", percent(running));
         }
-        _ => out.push('\n'),
+        _ => page.out.push('\n'),
     }
 }
 
-fn region(out: &mut String, report: &Report, region: &Region) {
-    block(out, &region.name, &region.item, true, None);
-    parts(out, &region.item, "exclusive", region.nests);
+fn region(page: &mut Page, report: &Report, region: &Region) {
+    block(page, &region.name, &region.item, true, None);
+    parts(page, &region.item, "exclusive", region.nests);
     if count(report) > 1 {
         let mut threads: Vec<_> = region.threads.iter().collect();
         if threads.len() > MOST {
@@ -316,26 +355,32 @@ fn region(out: &mut String, report: &Report, region: &Region) {
         }
         for one in threads.iter().take(MOST) {
             let thread = &report.processes[one.place.0].threads[one.place.1];
-            row(out, &label(thread), &one.item.inclusive);
+            row(page, &label(thread), &one.item.inclusive);
         }
-        rest(out, threads.len(), MOST);
+        rest(page, threads.len(), MOST);
     }
 }
 
 /// Which region began in which, where any did.
-fn trees(out: &mut String, report: &Report) {
+fn trees(page: &mut Page, report: &Report) {
+    // (a line has room for a few words, too)
+    let width = (page.layout.columns.saturating_sub(52)).clamp(28, 42);
     for process in &report.processes {
         for thread in process.threads.iter().filter(|thread| thread.tree.iter().any(|node| node.depth > 0)) {
-            out.push('\n');
-            line(out, 0, &format!("thread {} {}, what began in what:", thread.tid, clean(&thread.name)));
+            page.out.push('\n');
+            page.line(0, &format!("thread {} {}, what began in what:", thread.tid, clean(&thread.name)));
             for node in &thread.tree {
                 let indent = 2 + 2 * node.depth.min(20);
-                let name = short(&node.name, 40usize.saturating_sub(indent).max(12));
+                let name = shortened(&node.name, (width - 2).saturating_sub(indent).max(12));
                 let label = format!("{:indent$}{name}", "");
                 let share = node.item.inclusive.share.map_or("-".into(), percent);
                 let times = thousands(node.item.counts.executions);
-                let words = short(&node.item.inclusive.bottleneck, WIDTH - 66);
-                *out += &format!("{label:42}{times:>12}{share:>8}  {words}\n");
+                let gap = " ".repeat(width.saturating_sub(columns(&label)));
+                let words = short(
+                    &node.item.inclusive.bottleneck,
+                    page.layout.columns.saturating_sub(columns(&label) + gap.len() + 24),
+                );
+                page.out += &format!("{label}{gap}{times:>12}{share:>8}  {words}\n");
             }
         }
     }

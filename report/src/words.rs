@@ -25,15 +25,6 @@ pub fn other_nodes(figures: &Figures) -> impl Iterator<Item = (String, &NodeInte
     })
 }
 
-/// At most so many columns.
-pub fn short(name: &str, columns: usize) -> String {
-    let name = clean(name);
-    if name.chars().count() <= columns {
-        return name;
-    }
-    name.chars().take(columns.saturating_sub(1)).chain(['…']).collect()
-}
-
 /// 1,234,567.
 pub fn thousands(n: u64) -> String {
     let digits = n.to_string();
@@ -501,11 +492,5 @@ mod tests {
             ["0", "999", "1.00 k", "12.3 k", "1.00 M", "2.50 G"]
         );
         assert_eq!([7.0, 1500.0, 2.5e10].map(time), ["7 ns", "1.50 us", "25.0 s"]);
-    }
-
-    #[test]
-    fn long_names_are_cut() {
-        assert_eq!(short("abcdef", 4), "abc…");
-        assert_eq!(short("naïve", 5), "naïve");
     }
 }
