@@ -4,14 +4,28 @@
 use super::{FiguresChange, PartChange, RecordingComparison, TimeChange};
 use crate::views::{LEAST_TIME, in_module, in_words, with_ends};
 use std::fmt::Write;
+use topdown_report::terminal::Layout;
 use topdown_report::{Format, clean, count, json, number, percent, quoted, time, yes_or_no};
 
+/// Columns of each value, where there is room and where there is little.
+const WIDE: usize = 12;
+const NARROW: usize = 10;
+/// From so many columns on there is room.
+const ENOUGH: usize = 86;
+
+fn width(layout: &Layout) -> usize {
+    if layout.columns >= ENOUGH { WIDE } else { NARROW }
+}
+
 /// A row: a name, both values, and the difference with its interval.
-fn row(name: &str, change: &PartChange) -> Option<String> {
+fn row(name: &str, change: &PartChange, layout: &Layout) -> Option<String> {
     let (before, after, difference) = (change.before?, change.after?, change.difference?);
     let [value, low, high] = [difference.value, difference.low, difference.high].map(|part| 100.0 * part);
     let (before, after) = (percent(before.value), percent(after.value));
-    Some(format!("  {name:20}{before:>12}{after:>12}{value:>+12.1} points ({low:+.1} to {high:+.1})"))
+    let width = width(layout);
+    Some(format!(
+        "  {name:20}{before:>width$}{after:>width$}{value:>+width$.1} points ({low:+.1} to {high:+.1})"
+    ))
 }
 
 /// Where it is in one recording alone.
@@ -23,36 +37,45 @@ fn only(figures: &FiguresChange) -> Option<String> {
     }
 }
 
-fn figures(name: &str, figures: &FiguresChange) -> String {
+/// What stands where it is not known whether the time has changed.
+const UNSURE: &str = ", not known to have changed";
+
+fn figures(name: &str, figures: &FiguresChange, layout: &Layout) -> String {
     if let Some(only) = only(figures) {
-        return format!("\n{name}: {only}\n");
+        return format!("\n{}\n", layout.heading(&layout.sentence(&format!("{name}: {only}"))));
     }
-    let mut text = format!("\n{name}\n");
-    if let Some(row) = row("time", &figures.time) {
-        let overlap = if figures.time.significant == Some(true) { "" } else { ", not known to have changed" };
+    let mut text = format!("\n{}\n", layout.heading(name));
+    if let Some(row) = row("time", &figures.time, layout) {
+        let overlap = if figures.time.significant == Some(true) { "" } else { UNSURE };
+        let fits = !layout.is_terminal || row.chars().count() + overlap.len() <= layout.columns;
+        let overlap = if fits { overlap.into() } else { overlap.replace(", ", "\n    ") };
         text += &format!("{row}{overlap}\n");
     }
     if let (Some(before), Some(after)) = (figures.time_ns.before, figures.time_ns.after) {
-        let (before, after) = (before as f64, after as f64);
+        let (before, after, width) = (before as f64, after as f64, width(layout));
         let more = if before > 0.0 {
-            format!("{:>+12.1} %", 100.0 * (after - before) / before)
+            format!("{:>+width$.1} %", 100.0 * (after - before) / before)
         } else {
             String::new()
         };
-        let _ = writeln!(text, "  {:20}{:>12}{:>12}{more}", "CPU time", time(before), time(after));
+        let _ = writeln!(text, "  {:20}{:>width$}{:>width$}{more}", "CPU time", time(before), time(after));
     }
     let significant = figures.shares.iter().filter(|(_, change)| change.significant == Some(true));
-    let rows = significant.filter_map(|(name, change)| row(&in_words(name), change));
+    let rows = significant.filter_map(|(name, change)| row(&in_words(name), change, layout));
     rows.for_each(|row| text += &(row + "\n"));
     let unsure = figures.shares.iter().filter(|(_, change)| change.significant == Some(false)).count();
     text += &topdown_report::unsure(unsure, "intervals");
     match &figures.cannot_be_told {
         [None, None] => {}
         [Some(_), Some(_)] => text += "  shares cannot be told of either\n",
-        [Some(why), None] => text += &format!("  shares cannot be told before: {}\n", clean(why)),
-        [None, Some(why)] => text += &format!("  shares cannot be told after: {}\n", clean(why)),
+        [Some(why), None] => text += &cannot_be_told("before", why, layout),
+        [None, Some(why)] => text += &cannot_be_told("after", why, layout),
     }
     text
+}
+
+fn cannot_be_told(when: &str, why: &str, layout: &Layout) -> String {
+    layout.sentence(&format!("  shares cannot be told {when}: {}", clean(why))) + "\n"
 }
 
 fn rows(csv: &mut String, head: &[&str], figures: &FiguresChange) {
@@ -72,8 +95,14 @@ impl RecordingComparison {
     /// As a text, CSV or JSON; None: there is no such format of it.
     #[must_use]
     pub fn render(&self, format: Format) -> Option<String> {
+        self.render_for(format, &Layout::FILE)
+    }
+
+    /// The same, where a text is laid out so.
+    #[must_use]
+    pub fn render_for(&self, format: Format, layout: &Layout) -> Option<String> {
         match format {
-            Format::Text => Some(self.text()),
+            Format::Text => Some(self.text(layout)),
             Format::Csv => Some(self.csv()),
             Format::Json => Some(json(self)),
             Format::Html | Format::Trace => None,
@@ -97,38 +126,41 @@ impl RecordingComparison {
         text
     }
 
-    fn text(&self) -> String {
+    fn text(&self, layout: &Layout) -> String {
         let [before, after] = self.files.each_ref().map(|file| clean(file));
-        let mut text = format!("topdown: from {before} to {after}\n");
+        let sentence = |text: &str| layout.sentence(text) + "\n";
+        let mut text = layout.heading(&layout.sentence(&format!("topdown: from {before} to {after}"))) + "\n";
         if self.commands[0] != self.commands[1] {
             for (when, command) in ["before", "after"].iter().zip(&self.commands) {
-                let _ = writeln!(text, "{when}: {}", clean(command));
+                text += &sentence(&format!("{when}: {}", clean(command)));
             }
         }
         let mut less = 0;
         for core in &self.cores {
-            text += &figures(&format!("{}: all", clean(&core.name)), &core.all);
-            for function in self.functions.iter().filter(|function| function.core == core.name) {
+            text += &figures(&format!("{}: all", clean(&core.name)), &core.all, layout);
+            let of_core = self.functions.iter().filter(|function| function.core == core.name);
+            let (shown, few): (Vec<_>, Vec<_>) = of_core.partition(|function| {
                 let time = &function.own.time;
-                let most =
-                    [time.before, time.after].iter().flatten().map(|time| time.value).fold(0.0, f64::max);
-                if most < LEAST_TIME {
-                    less += 1;
-                    continue;
-                }
-                text += &figures(&clean(&in_module(&function.name, &function.module)), &function.own);
+                [time.before, time.after].iter().flatten().any(|time| time.value >= LEAST_TIME)
+            });
+            less += few.len() as u64;
+            let names: Vec<_> =
+                shown.iter().map(|function| in_module(&function.name, &function.module)).collect();
+            for (function, name) in shown.iter().zip(layout.names(names.iter().map(String::as_str), 0)) {
+                text += &figures(&name, &function.own, layout);
             }
         }
         if less > 0 {
-            let _ = writeln!(
-                text,
-                "\n{} of less than {} % of the time: .csv and .json have them.",
+            text.push('\n');
+            text += &sentence(&format!(
+                "{} of less than {} % of the time: .csv and .json have them.",
                 count(less, "function"),
                 100.0 * LEAST_TIME
-            );
+            ));
         }
         if self.cores.iter().all(|core| core.all.time.difference.is_none()) {
-            text += "\nNo kind of core is in both: nothing can be compared.\n";
+            text.push('\n');
+            text += &sentence("No kind of core is in both: nothing can be compared.");
         }
         text
     }

@@ -24,6 +24,7 @@ use crate::profile::Profile;
 use crate::sources::SourcePlace;
 use std::path::Path;
 use topdown_report::steps::Means;
+use topdown_report::terminal::Layout;
 
 /// What was recorded.
 #[derive(Clone, Copy, Debug)]
@@ -119,13 +120,19 @@ impl View {
         }
     }
 
-    /// The profile, written so.
+    /// The profile, written so into a file.
     #[must_use]
     pub fn write(self, profile: &Profile, heading: &Heading) -> Vec<u8> {
+        self.write_for(profile, heading, &Layout::FILE)
+    }
+
+    /// The same, where a text is laid out so.
+    #[must_use]
+    pub fn write_for(self, profile: &Profile, heading: &Heading, layout: &Layout) -> Vec<u8> {
         let command = heading.command;
         match self {
-            View::Text => text::text(profile, heading, false).into_bytes(),
-            View::Lines => text::text(profile, heading, true).into_bytes(),
+            View::Text => text::text(profile, heading, false, layout).into_bytes(),
+            View::Lines => text::text(profile, heading, true, layout).into_bytes(),
             View::Csv => csv::csv(profile).into_bytes(),
             View::Json => json::json(profile, command).into_bytes(),
             View::Html => html::html(profile, heading).into_bytes(),

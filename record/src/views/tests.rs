@@ -132,6 +132,33 @@ fn the_text_has_shares_bounds_and_what_cannot_be_told() {
 }
 
 #[test]
+fn a_text_is_as_wide_as_the_terminal_and_names_stay_apart() {
+    let mut profile = profile();
+    let name =
+        |of: &str| format!("llvm::InlineFunctionImpl(llvm::CallBase&, llvm::{of}&, bool, llvm::AAResults*)");
+    for of in ["InlineFunctionInfo", "InlineFunctionOver"] {
+        profile.functions.push(function(&name(of), 500_000_000, Some([0.5, 0.1, 0.15, 0.25])));
+    }
+    for columns in [60, 80, 120, 140] {
+        let layout = Layout { columns, is_terminal: true, ..Layout::FILE };
+        for view in [View::Text, View::Lines] {
+            let text = String::from_utf8(view.write_for(&profile, &HEADING, &layout)).unwrap();
+            // (figures take what they take)
+            let wide = text.lines().find(|line| line.chars().count() > columns.max(78));
+            assert_eq!(wide, None, "{text}");
+            let cut: Vec<&str> = text.lines().filter(|line| line.contains("llvm::")).collect();
+            assert!(cut.len() == 2 && cut[0] != cut[1], "{text}");
+            assert!(
+                cut.iter().all(|line| line.contains('…') == (columns != 140) || columns >= 120),
+                "{text}"
+            );
+        }
+    }
+    let text = String::from_utf8(View::Text.write(&profile, &HEADING)).unwrap();
+    assert!(text.contains(&name("InlineFunctionInfo")), "{text}");
+}
+
+#[test]
 fn the_hottest_lines_are_below_their_function() {
     let text = String::from_utf8(View::Text.write(&profile(), &HEADING)).unwrap();
     assert!(!text.contains("a.c"), "{text}");

@@ -7,8 +7,8 @@ use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledFunction, P
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
-use topdown_report::ShareInterval;
-use topdown_report::{clean, short, thousands};
+use topdown_report::terminal::{Layout, columns, short};
+use topdown_report::{ShareInterval, clean, thousands};
 
 fn percent(interval: &ShareInterval) -> String {
     format!("{:5.1} ±{:4.1}", 100.0 * interval.value, 100.0 * interval.error())
@@ -24,21 +24,62 @@ fn width_of_shares(core: &ProfiledCore) -> usize {
     9 + 14 * core.nodes.iter().filter(|node| node.level == 1).count()
 }
 
+/// Names in fewer columns than these say little: where no more are left behind the figures, names stand above theirs.
+const LEAST_COLUMNS: usize = 24;
+
+/// Rows of figures, each with a name.
+struct Rows<'l> {
+    layout: &'l Layout,
+    /// Names of the figures' columns.
+    titles: String,
+    /// Columns that are left for a name.
+    room: usize,
+    is_above: bool,
+}
+
+impl Rows<'_> {
+    fn new(layout: &Layout, titles: String) -> Rows<'_> {
+        let behind = layout.columns.saturating_sub(columns(&titles) + 3);
+        let is_above = layout.is_terminal && behind < LEAST_COLUMNS;
+        Rows { layout, titles, room: if is_above { layout.columns } else { behind }, is_above }
+    }
+
+    /// `of`: what the rows are.
+    fn head(&self, of: &str) -> String {
+        self.layout.heading(&self.row(&self.titles, of))
+    }
+
+    fn row(&self, figures: &str, name: &str) -> String {
+        if self.is_above { format!("{name}\n{}\n", figures.trim_end()) } else { format!("{figures}   {name}\n") }
+    }
+
+    /// Rows of these functions.
+    fn names(&self, functions: &[&ProfiledFunction]) -> Vec<String> {
+        let names: Vec<_> =
+            functions.iter().map(|function| in_module(&function.name, &function.module)).collect();
+        self.layout.names(names.iter().map(String::as_str), self.layout.columns - self.room)
+    }
+}
+
 /// The hottest lines of a function.
 /// `besides`: what is between a line's part and its number.
 fn lines(
     profile: &Profile,
     function: &ProfiledFunction,
+    layout: &Layout,
     besides: impl Fn(&ProfiledLine) -> String,
 ) -> String {
     let listed = function.lines.iter().filter(|line| line.time.value >= remarks::LEAST_TIME).take(MOST_LINES);
-    let text = |line: &ProfiledLine| {
-        let text = profile.sources.line(&function.path, &line.file, line.line).unwrap_or_default();
-        if text.is_empty() { String::new() } else { format!("  {}", short(text.trim_start(), MOST_COLUMNS)) }
-    };
     let row = |line: &ProfiledLine| {
         let file = line.file.rsplit('/').next().unwrap_or_default();
-        format!("{}{}     {file}:{}{}\n", percent(&line.time), besides(line), line.line, text(line))
+        let row = format!("{}{}     {file}:{}", percent(&line.time), besides(line), line.line);
+        let room = layout.columns.saturating_sub(columns(&row) + 2);
+        let most = if layout.is_terminal { room.min(MOST_COLUMNS) } else { MOST_COLUMNS };
+        let text = profile.sources.line(&function.path, &line.file, line.line).unwrap_or_default();
+        match text.trim_start() {
+            "" => row + "\n",
+            text => format!("{row}  {}\n", short(text, most)),
+        }
     };
     listed.map(row).collect()
 }
@@ -58,48 +99,60 @@ fn latency(core: &ProfiledCore, latency: Option<&MeanLatency>) -> String {
 }
 
 /// A core where samples are of an event: functions have parts of those, and no shares.
-fn of_samples(profile: &Profile, place: usize, core: &ProfiledCore, with_lines: bool) -> String {
-    let row = |figures: &FunctionFigures, name: &str| {
+fn of_samples(
+    profile: &Profile,
+    place: usize,
+    core: &ProfiledCore,
+    with_lines: bool,
+    layout: &Layout,
+) -> String {
+    let figures = |figures: &FunctionFigures| {
         let latency = latency(core, figures.latency.as_ref());
-        let samples = thousands(figures.bursts as u64);
-        format!("{}   {samples:>9}{latency}   {name}\n", percent(&figures.time))
+        format!("{}   {:>9}{latency}", percent(&figures.time), thousands(figures.bursts as u64))
     };
     let latencies = core
         .all
         .latency
         .map_or(String::new(), |_| format!("   {:>LATENCY_COLUMNS$}", "retire latency, cycles"));
     let part = if profile.is_of_time() { "time %" } else { "part %" };
-    let names = |of: &str| format!("{part:>11}   {:>9}{latencies}   {of}\n", "samples");
-    let mut text = format!("\n{}\n{}{}", core.name, names("function"), row(&core.all, "(all)"));
-    for function in remarks::listed(profile, place) {
-        text += &row(&function.own, &in_module(&function.name, &function.module));
+    let rows = Rows::new(layout, format!("{part:>11}   {:>9}{latencies}", "samples"));
+    let mut text = format!("\n{}\n", layout.heading(&layout.sentence(&core.name)));
+    text += &(rows.head("function") + &rows.row(&figures(&core.all), "(all)"));
+    let functions: Vec<_> = remarks::listed(profile, place).collect();
+    for (function, name) in functions.iter().zip(rows.names(&functions)) {
+        text += &rows.row(&figures(&function.own), &name);
         if with_lines {
-            text += &lines(profile, function, |line| {
+            text += &lines(profile, function, layout, |line| {
                 format!("{:12}{}", "", latency(core, line.latency.as_ref()))
             });
         }
     }
     let processes = remarks::processes(profile, place);
     if !processes.is_empty() {
-        text += &names("process");
+        text += &rows.head("process");
     }
-    processes.iter().for_each(|process| text += &row(&process.inclusive, &process.name));
-    remarks::of_unlisted(profile, place).into_iter().for_each(|remark| text += &(remark + "\n"));
+    processes.iter().for_each(|process| text += &rows.row(&figures(&process.inclusive), &process.name));
+    remarks::of_unlisted(profile, place).into_iter().for_each(|remark| text += &said(layout, &remark));
     text + "\n"
 }
 
-/// Names of columns. `of`: what the rows are.
-fn names(core: &ProfiledCore, of: &str) -> String {
+/// A remark on a line of its own.
+fn said(layout: &Layout, remark: &str) -> String {
+    layout.sentence(remark) + "\n"
+}
+
+/// Names of columns.
+fn titles(core: &ProfiledCore) -> String {
     let mut text = format!("{:>11}   {:>6}", "time %", "wasted");
     for node in core.nodes.iter().filter(|node| node.level == 1) {
         let mut title = title(node).replace("speculation", "spec.");
         title.truncate(14);
         let _ = write!(text, "   {title:>11}");
     }
-    format!("{text}   {of}\n")
+    text
 }
 
-fn row(profile: &Profile, core: &ProfiledCore, figures: &FunctionFigures, name: &str) -> String {
+fn shares(profile: &Profile, core: &ProfiledCore, figures: &FunctionFigures) -> String {
     let mut row = percent(&figures.time);
     match figures.told(&core.nodes) {
         Ok(told) => {
@@ -117,33 +170,43 @@ fn row(profile: &Profile, core: &ProfiledCore, figures: &FunctionFigures, name: 
             let _ = write!(row, "{why:<width$.width$}");
         }
     }
-    format!("{row}   {name}\n")
+    row
 }
 
-fn of_core(profile: &Profile, place: usize, core: &ProfiledCore, with_lines: bool) -> String {
-    let mut text = format!("\n{}: {} windows\n", core.name, thousands(core.windows as u64));
-    text += &names(core, "function");
-    text += &row(profile, core, &core.all, "(all)");
-    for function in remarks::listed(profile, place) {
-        text += &row(profile, core, &function.own, &in_module(&function.name, &function.module));
+fn of_core(
+    profile: &Profile,
+    place: usize,
+    core: &ProfiledCore,
+    with_lines: bool,
+    layout: &Layout,
+) -> String {
+    let heading = format!("{}: {} windows", core.name, thousands(core.windows as u64));
+    let mut text = format!("\n{}\n", layout.heading(&layout.sentence(&heading)));
+    let rows = Rows::new(layout, titles(core));
+    let shares = |figures: &FunctionFigures| shares(profile, core, figures);
+    text += &(rows.head("function") + &rows.row(&shares(&core.all), "(all)"));
+    let functions: Vec<_> = remarks::listed(profile, place).collect();
+    for (function, name) in functions.iter().zip(rows.names(&functions)) {
+        text += &rows.row(&shares(&function.own), &name);
         if with_lines {
-            text += &lines(profile, function, |_| " ".repeat(width_of_shares(core)));
+            let besides = if rows.is_above { 0 } else { width_of_shares(core) };
+            text += &lines(profile, function, layout, |_| " ".repeat(besides));
         }
     }
     let processes = remarks::processes(profile, place);
     if !processes.is_empty() {
-        text += &names(core, "process");
+        text += &rows.head("process");
     }
-    processes.iter().for_each(|process| text += &row(profile, core, &process.inclusive, &process.name));
-    remarks::of_core(profile, place, core).into_iter().for_each(|remark| text += &(remark + "\n"));
+    processes.iter().for_each(|process| text += &rows.row(&shares(&process.inclusive), &process.name));
+    remarks::of_core(profile, place, core).iter().for_each(|remark| text += &said(layout, remark));
     text
 }
 
 /// The verdict and what to run next, below all else, where a terminal ends.
-fn end(profile: &Profile, heading: &Heading, with_lines: bool) -> String {
+fn end(profile: &Profile, heading: &Heading, with_lines: bool, layout: &Layout) -> String {
     let next = next::next(profile, heading, with_lines);
-    let lines: String = next.lines.iter().map(|line| format!("{line}\n")).collect();
-    let steps: String = next.steps.iter().map(|step| format!("  {}\n", clean(&step.text()))).collect();
+    let lines: String = next.lines.iter().map(|line| said(layout, line)).collect();
+    let steps: String = next.steps.iter().map(|step| said(layout, &format!("  {}", clean(&step.text())))).collect();
     match (&lines[..], &steps[..]) {
         ("", "") => String::new(),
         (_, "") => format!("\n{lines}"),
@@ -151,27 +214,30 @@ fn end(profile: &Profile, heading: &Heading, with_lines: bool) -> String {
     }
 }
 
-pub(super) fn text(profile: &Profile, heading: &Heading, with_lines: bool) -> String {
+pub(super) fn text(profile: &Profile, heading: &Heading, with_lines: bool, layout: &Layout) -> String {
+    let next = end(profile, heading, with_lines, layout);
     let command = heading.command;
     let samples = profile.held.as_ref().map_or(String::new(), |held| held.of.heading());
-    let mut text = format!("topdown: {command}{samples} ({})\n", remarks::amount(profile));
+    let heading = format!("topdown: {command}{samples} ({})", remarks::amount(profile));
+    let mut text = layout.heading(&layout.sentence(&heading)) + "\n";
     // (it is the first of all remarks, and stands where it is read first)
     let no_slots = remarks::of_no_slots(profile);
-    no_slots.iter().for_each(|why| text += &format!("{why}\n"));
+    no_slots.iter().for_each(|why| text += &(layout.warning(&layout.sentence(why)) + "\n"));
     let of_core = if profile.held.is_some() { of_samples } else { of_core };
     for (place, core) in profile.cores.iter().enumerate() {
-        text += &of_core(profile, place, core, with_lines);
+        text += &of_core(profile, place, core, with_lines, layout);
     }
     if with_lines {
         // (two programs may have it)
         let newer: BTreeSet<&Path> = profile.sources.newer().collect();
-        let name = |path: &&Path| clean(&path.file_name().unwrap_or_default().to_string_lossy());
-        let said =
-            |file: String| format!("{file} was written after the program: its lines may be others by now.\n");
-        newer.iter().map(name).map(said).for_each(|remark| text += &remark);
+        for path in newer {
+            let file = clean(&path.file_name().unwrap_or_default().to_string_lossy());
+            let remark = format!("{file} was written after the program: its lines may be others by now.");
+            text += &said(layout, &remark);
+        }
     }
     let nothing = remarks::of_nothing(profile).map(String::from);
     let remarks = remarks::of_all(profile).into_iter().skip(no_slots.iter().len());
-    nothing.into_iter().chain(remarks).for_each(|remark| text += &(remark + "\n"));
-    text + &end(profile, heading, with_lines)
+    nothing.into_iter().chain(remarks).for_each(|remark| text += &said(layout, &remark));
+    text + &next
 }
