@@ -17,7 +17,7 @@ mod sources;
 
 use machine::TestMachine;
 use report::{CheckReport, CheckResult, untried};
-use std::io::{self, Write, stdout};
+use std::io::{self, IsTerminal, Write, stdout};
 use std::path::Path;
 use std::process::ExitCode;
 use topdown::{Options, TopDown};
@@ -153,7 +153,7 @@ const EMULATED: &str = "\n*** EMULATED: this is the emulated machine of c-tests/
 /// The report cannot be written.
 pub fn run(to: Option<&Path>, json: bool) -> io::Result<ExitCode> {
     match to {
-        None => match write_report(CheckReport::new(stdout(), json)) {
+        None => match write_report(report_to_stdout(json)) {
             Err(error) => {
                 Err(io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
             }
@@ -163,9 +163,18 @@ pub fn run(to: Option<&Path>, json: bool) -> io::Result<ExitCode> {
     }
 }
 
+/// How many checks there are, where all can be tried.
+const CHECKS: usize = 2 * bottlenecks::ALL.len() + ASSUMPTIONS.len();
+
+fn report_to_stdout(json: bool) -> CheckReport<io::Stdout> {
+    let report = CheckReport::new(stdout(), json);
+    // (on a terminal checks are seen as they are done)
+    if json || !stdout().is_terminal() { report.telling(CHECKS) } else { report }
+}
+
 fn write_to(path: &Path, json: bool) -> io::Result<ExitCode> {
     let mut output = Output::create(path)?;
-    let (summary, status) = write_report(CheckReport::new(&mut output, json))?;
+    let (summary, status) = write_report(CheckReport::new(&mut output, json).telling(CHECKS))?;
     output.finish()?;
     print(&format!("{summary}; the report is in {}\n", clean(&path.display().to_string())))?;
     Ok(status)

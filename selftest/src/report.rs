@@ -6,6 +6,7 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use topdown_report::clean;
+use topdown_report::terminal::Progress;
 
 /// What a check found. `Err`: it could not be tried, and why.
 pub type CheckResult = Result<Observation, CheckObstacle>;
@@ -54,6 +55,8 @@ pub struct CheckReport<W: Write> {
     hold: usize,
     do_not: usize,
     not_tried: usize,
+    /// What is tried, of so many checks, where the report does not come to the same terminal.
+    progress: Option<(Progress, usize)>,
 }
 
 /// The report for scripts.
@@ -86,7 +89,13 @@ struct JsonCheck {
 impl<W: Write> CheckReport<W> {
     /// A report, to be written there.
     pub fn new(to: W, json: bool) -> CheckReport<W> {
-        CheckReport { to, json: json.then(ReportJson::default), hold: 0, do_not: 0, not_tried: 0 }
+        let json = json.then(ReportJson::default);
+        CheckReport { to, json, hold: 0, do_not: 0, not_tried: 0, progress: None }
+    }
+
+    /// The same, which tells meanwhile how many of so many checks are done.
+    pub fn telling(self, checks: usize) -> CheckReport<W> {
+        CheckReport { progress: Some((Progress::of("selftest"), checks)), ..self }
     }
 
     /// The head.
@@ -125,6 +134,10 @@ impl<W: Write> CheckReport<W> {
             Ok(Observation { holds: false, .. }) => &mut self.do_not,
             Err(_) => &mut self.not_tried,
         } += 1;
+        let done = self.hold + self.do_not + self.not_tried;
+        if let Some((progress, all)) = &mut self.progress {
+            progress.at(done, done.max(*all));
+        }
         if let Some(json) = &mut self.json {
             json.checks.push(JsonCheck {
                 name: name.into(),
@@ -149,6 +162,7 @@ impl<W: Write> CheckReport<W> {
 
     /// Writes what sums up, and returns it.
     pub fn end(&mut self) -> io::Result<String> {
+        self.progress = None;
         let summary = self.summary();
         let Some(json) = self.json.take() else {
             self.line(&format!("\n{summary}"))?;
