@@ -3,7 +3,9 @@
 use crate::{print, say};
 use serde::Serialize;
 use std::process::ExitCode;
-use topdown::{Core, companions, cores, deep_tree, metric, not_measured};
+use topdown::{Core, Survey, companions, cores, deep_tree, metric, not_measured, probe};
+use topdown_report::clean;
+use topdown_report::terminal::{Layout, Stream};
 
 /// The family of cores that MIDR_EL1 identifies; their models are its part numbers.
 const ARM64: u32 = 0;
@@ -29,22 +31,22 @@ pub struct Arguments {
 
 /// What `topdown list --help` says of the rest.
 pub const HELP: &str = "\
-For each kind of core: what is counted, how many general counters that takes, down to which level, and how it was proved. Levels
-that no group of counters holds whole are counted below one node at a time. Below, cores that cannot be measured, and why. `topdown check` tells
-which of them this machine has.";
+First this machine: what it can be measured to, or why it cannot be. Then, for each kind of core: what is counted, how many general counters that takes, down to which level, and how it was proved. Levels
+that no group of counters holds whole are counted below one node at a time. Below, cores that cannot be measured, and why.";
 
 /// Exit status 0, unless nothing can be written.
 pub fn run(arguments: &Arguments) -> ExitCode {
+    let layout = Layout::of(Stream::Output);
     let text = if arguments.json {
         topdown_report::json(&cores().map(ListJson::new).collect::<Vec<_>>())
     } else if arguments.nodes {
-        nodes()
+        nodes(&layout)
     } else if arguments.metrics {
-        metrics()
+        metrics(&layout)
     } else if arguments.markdown {
         markdown()
     } else {
-        table()
+        table(&probe(), &layout)
     };
     match print(&text) {
         Err(error) => {
@@ -56,11 +58,13 @@ pub fn run(arguments: &Arguments) -> ExitCode {
 }
 
 /// The tree of deeper levels of the CPU that runs this.
-fn nodes() -> String {
+fn nodes(layout: &Layout) -> String {
+    let line = |text: &str| layout.sentence(text) + "\n";
     let Some(tree) = deep_tree() else {
-        return "no tree of levels 3 to 6 is published for this CPU, or its core is not counted\n".into();
+        return line("no tree of levels 3 to 6 is published for this CPU, or its core is not counted");
     };
-    let mut out = format!("TMA {}: level, node, threshold, and what to do\n", tree.version);
+    let head = format!("TMA {}: level, node, threshold, and what to do", tree.version);
+    let mut out = layout.heading(&line(&head));
     for id in tree.nodes() {
         let Some(node) = metric(id) else { continue };
         let level = tree.level(id);
@@ -73,25 +77,27 @@ fn nodes() -> String {
             Some((_, why)) => format!("  not counted here: {why}"),
             None => String::new(),
         };
-        out += &format!("{}{level} {}{above}{located}{why}\n", "  ".repeat(level as usize - 1), node.field());
+        let indent = "  ".repeat(level as usize - 1);
+        out += &line(&format!("{indent}{level} {}{above}{located}{why}", node.field()));
         if let Some(advice) = topdown_report::advice(node.field()) {
-            out += &format!("{}    {advice}\n", "  ".repeat(level as usize - 1));
+            out += &line(&format!("{indent}    {advice}"));
         }
     }
     out
 }
 
 /// The companion figures of the CPU that runs this.
-fn metrics() -> String {
+fn metrics(layout: &Layout) -> String {
+    let line = |text: &str| layout.sentence(text) + "\n";
     let companions = companions();
     if companions.is_empty() {
-        return "no companion figures are published for this CPU, or its core is not counted\n".into();
+        return line("no companion figures are published for this CPU, or its core is not counted");
     }
-    let mut out = String::from("companion figures: name, what it is in, and its groups\n");
+    let mut out = layout.heading(&line("companion figures: name, what it is in, and its groups"));
     for one in &companions {
         let why =
             if one.untold.is_empty() { String::new() } else { format!("  not counted here: {}", one.untold) };
-        out += &format!("{}  {}  [{}]{why}\n", one.name, one.unit, one.groups.join(" "));
+        out += &line(&format!("{}  {}  [{}]{why}", one.name, one.unit, one.groups.join(" ")));
     }
     out
 }
@@ -195,21 +201,30 @@ impl Ways {
     }
 }
 
-fn table() -> String {
-    let mut out = String::new();
-    for ways in all() {
-        out += &format!(
-            "{:40} level {}; by {}; {}\n",
-            ways.own().core,
-            ways.levels(),
-            ways.source(),
-            ways.proved()
-        );
-    }
-    out += "\nKnown, and not measured:\n";
-    for (core, why) in not_measured() {
-        out += &format!("{core:40} {why}\n");
-    }
+/// The machine that runs this, then all others.
+fn table(survey: &Survey, layout: &Layout) -> String {
+    let row = |core: &str, what: &str| match layout.is_terminal {
+        true => format!("{core}\n{}\n", layout.sentence(&format!("    {what}"))),
+        false => format!("{core:40} {what}\n"),
+    };
+    let ways_of = |ways: &Ways| format!("level {}; by {}; {}", ways.levels(), ways.source(), ways.proved());
+    let own = survey.open.as_ref().ok();
+    let (of_this, others): (Vec<_>, Vec<_>) = all()
+        .into_iter()
+        .partition(|ways| own.is_some_and(|info| ways.0.iter().any(|core| core.core == info.core)));
+    let mut out = layout.heading("This machine:") + "\n";
+    let cpu = survey.findings.iter().find(|finding| finding.name == "cpu");
+    out += &(layout.sentence(&clean(cpu.map_or("", |cpu| &cpu.found))) + "\n");
+    let measured = match &survey.open {
+        Ok(info) => format!("    measured down to level {}, as {}", info.level, info.core),
+        Err(why) => format!("    not measured: {why}"),
+    };
+    out += &(layout.sentence(&clean(&measured)) + "\n");
+    of_this.iter().for_each(|ways| out += &row(ways.own().core, &ways_of(ways)));
+    out += &format!("\n{}\n", layout.heading("Others that are measured:"));
+    others.iter().for_each(|ways| out += &row(ways.own().core, &ways_of(ways)));
+    out += &format!("\n{}\n", layout.heading("Known, and not measured:"));
+    not_measured().for_each(|(core, why)| out += &row(core, why));
     out
 }
 
