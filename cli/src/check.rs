@@ -5,9 +5,9 @@ use serde::Serialize;
 use std::process::ExitCode;
 use topdown::{Finding, Info, Path, Survey, Verdict, probe};
 use topdown_report::clean;
+use topdown_report::terminal::{Layout, Stream};
 
-/// Columns of the terminal, and of it those before what was found.
-const WIDTH: usize = 100;
+/// Columns before what was found.
 const INDENT: usize = 30;
 /// Before what to do about it.
 const ARROW: &str = "-> ";
@@ -76,7 +76,8 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         };
     }
     let survey = probe();
-    let text = if arguments.json { json(&survey) } else { table(&survey.findings) };
+    let text =
+        if arguments.json { json(&survey) } else { table(&survey.findings, &Layout::of(Stream::Output)) };
     match print(&text) {
         Err(error) => {
             say(&error.to_string());
@@ -97,34 +98,22 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-fn table(findings: &[Finding]) -> String {
-    let indent = format!("\n{:INDENT$}", "");
+fn table(findings: &[Finding], layout: &Layout) -> String {
+    let indent = " ".repeat(INDENT);
     let mut out = String::new();
     for Finding { name, found, verdict, remedy } in findings {
-        let verdict = if *verdict == Verdict::Blocker { "BLOCKER" } else { word(*verdict) };
-        out += &format!("{name:19}  {verdict:9}{}", wrapped(found, WIDTH - INDENT).join(&indent));
+        let is_blocker = *verdict == Verdict::Blocker;
+        let (verdict, paint): (_, fn(&Layout, &str) -> String) =
+            if is_blocker { ("BLOCKER", Layout::alarm) } else { (word(*verdict), |_, text| text.into()) };
+        let found = layout.lines(&indent, &indent, &clean(found)).join("\n");
+        let found = found.trim_start();
+        out += &format!("{name:19}  {}{:2$}{found}\n", paint(layout, verdict), "", 9 - verdict.len());
         if !remedy.is_empty() {
-            let remedy = wrapped(remedy, WIDTH - INDENT - ARROW.len());
-            out += &format!("{indent}{ARROW}{}", remedy.join(&format!("{indent}   ")));
+            let (first, rest) = (format!("{indent}{ARROW}"), format!("{indent}   "));
+            out += &(layout.lines(&first, &rest, &clean(remedy)).join("\n") + "\n");
         }
-        out.push('\n');
     }
     out
-}
-
-/// Lines of at most so many columns, unless a word is longer.
-fn wrapped(text: &str, columns: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace().map(clean) {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= columns => {
-                line.push(' ');
-                line.push_str(&word);
-            }
-            _ => lines.push(word),
-        }
-    }
-    lines
 }
 
 #[derive(Serialize)]

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use topdown_record::{RecordedFile, RecordingComparison};
+use topdown_report::terminal::{Layout, Stream, say_written};
 use topdown_report::{Format, compare, save};
 
 /// Options of `topdown compare`.
@@ -43,8 +44,8 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// The comparison, written so; None: there is no such format of it.
-fn rendered(before: &Path, after: &Path, format: Format) -> io::Result<Option<String>> {
+/// The comparison, written and laid out so; None: there is no such format of it.
+fn rendered(before: &Path, after: &Path, format: Format, layout: &Layout) -> io::Result<Option<String>> {
     let of_two_kinds = |recording: &Path, other: &Path| {
         Err(io::Error::other(format!(
             "{} is a recording of topdown record, {} is none: compare two recordings, or two reports",
@@ -53,8 +54,8 @@ fn rendered(before: &Path, after: &Path, format: Format) -> io::Result<Option<St
         )))
     };
     match (RecordedFile::read(before)?, RecordedFile::read(after)?) {
-        (Some(one), Some(two)) => Ok(RecordingComparison::new(&one, &two).render(format)),
-        (None, None) => Ok(compare(before, after)?.render(format)),
+        (Some(one), Some(two)) => Ok(RecordingComparison::new(&one, &two).render_for(format, layout)),
+        (None, None) => Ok(compare(before, after)?.render_for(format, layout)),
         (Some(_), None) => of_two_kinds(before, after),
         (None, Some(_)) => of_two_kinds(after, before),
     }
@@ -64,6 +65,10 @@ fn compared(arguments: &Arguments) -> io::Result<()> {
     let output = arguments.output.as_deref();
     let format = if arguments.csv { Format::Csv } else { Format::of(output)? };
     let no_page = || io::Error::other("a comparison is no HTML page; choose .csv, .json or .txt");
-    let text = rendered(&arguments.before, &arguments.after, format)?.ok_or_else(no_page)?;
-    output.map_or_else(|| print(&text), |path| save(text.as_bytes(), path))
+    let layout = Layout::of_output(output, Stream::Output);
+    let text = rendered(&arguments.before, &arguments.after, format, &layout)?.ok_or_else(no_page)?;
+    let Some(path) = output else { return print(&text) };
+    save(text.as_bytes(), path)?;
+    say_written("comparison", path);
+    Ok(())
 }

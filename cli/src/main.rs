@@ -20,10 +20,11 @@ mod sys;
 mod top;
 mod unmeasured;
 
-use clap::{Parser, Subcommand};
+use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::io::{self, Write};
 use std::process::ExitCode;
 use topdown::OptionNames;
+use topdown_report::terminal::{Layout, Stream, say};
 use topdown_report::{clean, print};
 
 /// Where the CPU's pipeline slots go.
@@ -69,27 +70,42 @@ const OPTIONS: OptionNames = OptionNames {
     in_parts: "`topdown stat --subtree` counts a part of it",
 };
 
-/// A line for the user, who may have no standard error.
-fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "topdown: {}", clean(line));
-}
-
 /// Subcommands whose exit status is that of the command that they run: a failure of their own has another one.
 const RUN_COMMANDS: [&str; 4] = ["stat", "record", "top", "run"];
 /// Exit status for wrong arguments of the others.
 const WRONG_ARGUMENTS: u8 = 2;
 
+/// The command line, with help that is laid out so.
+fn command(layout: &Layout) -> clap::Command {
+    let colours = if layout.has_colours { ColorChoice::Always } else { ColorChoice::Never };
+    let command = Arguments::command().term_width(layout.columns).color(colours);
+    command.mut_subcommands(|one| {
+        let help = one.get_after_help().map(|help| layout.paragraphs(&help.to_string()));
+        one.after_help(help.unwrap_or_default())
+    })
+}
+
+/// Why the arguments are wrong.
+fn say_wrong(error: &clap::Error) {
+    let text = error.render().to_string();
+    let layout = Layout::of(Stream::Error);
+    // (it quotes what was given)
+    let lines: Vec<String> = text.lines().map(|line| layout.sentence(&clean(line))).collect();
+    let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
+}
+
 fn main() -> ExitCode {
     topdown::name_options(OPTIONS);
     sys::let_files_be_too_large();
     topdown_report::wait_for_readers_by(sys::wait_for_reader);
-    let arguments = match Arguments::try_parse() {
+    let given = command(&Layout::of(Stream::Output)).try_get_matches();
+    let arguments = match given.and_then(|given| Arguments::from_arg_matches(&given)) {
         Ok(arguments) => arguments,
         Err(error) if error.use_stderr() => {
-            // it quotes what was given
-            let text: Vec<String> = error.render().to_string().lines().map(clean).collect();
-            let _ = writeln!(io::stderr(), "{}", text.join("\n"));
-            let runs = std::env::args().nth(1).is_some_and(|name| RUN_COMMANDS.contains(&&*name));
+            let subcommand = std::env::args_os().nth(1).unwrap_or_default();
+            let subcommand = subcommand.to_string_lossy();
+            say_wrong(&error);
+            let runs = RUN_COMMANDS.contains(&&*subcommand);
             return ExitCode::from(if runs { outcome::FAILED } else { WRONG_ARGUMENTS });
         }
         Err(help) => help.exit(),

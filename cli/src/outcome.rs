@@ -5,9 +5,10 @@ use crate::say;
 use crate::sys::{self, End};
 use std::ffi::OsStr;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use topdown_report::Claim;
+use topdown_report::terminal::say_written;
+use topdown_report::{Claim, Report};
 
 /// `topdown` itself failed.
 pub const FAILED: u8 = 125;
@@ -39,6 +40,15 @@ pub fn failed(error: impl ToString) -> Failure {
 pub fn not_run(program: &OsStr, error: &io::Error) -> Failure {
     let status = if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
     (status, format!("cannot run {}: {error}", program.to_string_lossy()))
+}
+
+/// Writes the timeline of a report, if one is wanted, or says why there is none.
+pub fn write_timeline(report: &Report, to: Option<&Path>) {
+    let Some(path) = to else { return };
+    match topdown_report::write_timeline(report, path) {
+        Ok(()) => say_written("timeline", path),
+        Err(why) => say(&format!("no timeline: {why}")),
+    }
 }
 
 /// Where the report goes: a line says so, if another command has written the file meanwhile.

@@ -9,7 +9,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use topdown_report::{Format, merge, render};
+use topdown_report::terminal::{Layout, Progress, Stream, say_written};
+use topdown_report::{Format, merge_telling, render_for};
 use topdown_table::run;
 
 /// Options of `topdown report`.
@@ -87,16 +88,22 @@ fn of_files(arguments: &Arguments) -> io::Result<()> {
              text",
             path.display()
         ))),
-        output => write(&arguments.files, output.as_deref(), Format::of(output.as_deref())?),
+        output => {
+            write(&arguments.files, output.as_deref(), Format::of(output.as_deref())?)?;
+            output.iter().for_each(|path| say_written("report", path));
+            Ok(())
+        }
     }
 }
 
 /// To the file, or as a text to standard output.
 fn write(files: &[PathBuf], output: Option<&Path>, format: Format) -> io::Result<()> {
-    let report = merge(files, None)?;
+    let mut progress = Progress::of("reading table files");
+    let report = merge_telling(files, None, |done| progress.at(done, files.len()))?;
+    drop(progress);
     match output {
         Some(_) => topdown_report::write(&report, output, format),
-        None => print(&render(&report, format)),
+        None => print(&render_for(&report, format, &Layout::of(Stream::Output))),
     }
 }
 

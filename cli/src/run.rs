@@ -1,7 +1,7 @@
 //! `topdown run`: a program under libtopdown-preload.so, and the report of it.
 
 use crate::metrics::Endpoint;
-use crate::outcome::{FAILED, Failure, ended, failed, not_run, place};
+use crate::outcome::{FAILED, Failure, ended, failed, not_run, place, write_timeline};
 use crate::require::{Requirement, judged};
 use crate::stat::drill::{DEEPEST, DeepNodes, TurnPlan};
 use crate::stat::{LONGEST, OutsideGroups};
@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 use topdown::{Options, SourceKind, TopDown};
-use topdown_report::{Claim, Format, Output, OutsideCount, Report, write_timeline};
+use topdown_report::terminal::say_written;
+use topdown_report::{Claim, Format, Output, OutsideCount, Report};
 
 /// What the library inside counts.
 const SOURCE: &str = "TOPDOWN_SOURCE";
@@ -358,9 +359,8 @@ fn write_report(
         let report = Report { trouble, ..report };
         lacks = arguments.require.and_then(|require| require.lacks(&report));
         topdown_report::write(&report, output, format)?;
-        if let Some(Err(why)) = arguments.timeline.as_ref().map(|path| write_timeline(&report, path)) {
-            say(&format!("no timeline: {why}"));
-        }
+        output.iter().for_each(|path| say_written("report", path));
+        write_timeline(&report, arguments.timeline.as_deref());
         came_to_nothing(arguments, &report).for_each(|line| say(&line));
         Ok(())
     });

@@ -17,7 +17,8 @@ use topdown::{Error, Options, deep_tree};
 use topdown_record::views::{Heading, View};
 use topdown_record::{EventSampling, Profile, RecordUntil, Recorder, Recording, RecordingEnd};
 use topdown_report::model::Finding;
-use topdown_report::{Format, OutsideCount, Report, encode, save};
+use topdown_report::terminal::{Layout, Stream, say_written};
+use topdown_report::{Format, OutsideCount, Report, encode, encode_for, save};
 
 /// What is there for certain is located after this time at the earliest, and what may be there after the longer one.
 const CERTAIN: Duration = Duration::from_secs(1);
@@ -228,10 +229,11 @@ impl DrillRecorder {
             (None, None) => OutsideCount::default(),
         };
         let counted_for = Duration::from_nanos(counted.run.wall_ns);
+        let layout = Layout::of_output(arguments.output.as_deref(), Stream::Error);
         let profiles = self.located.recordings.iter().map(|recording| {
             let mut profile = Profile::new(recording);
             view.read_sources(&mut profile, &arguments.source);
-            view.write(&profile, heading)
+            view.write_for(&profile, heading, &layout)
         });
         let profiles: Vec<Vec<u8>> = profiles.collect();
         let report = Report::new(&[], Some(counted));
@@ -248,13 +250,14 @@ impl DrillRecorder {
             written.extend(profiles.join(&b","[..]));
             written.extend_from_slice(b"]}\n");
         } else {
-            written.extend(encode(&report, Format::Text).map_err(text)?);
-            remarks.iter().for_each(|line| written.extend(format!("{line}\n").into_bytes()));
+            written.extend(encode_for(&report, Format::Text, &layout).map_err(text)?);
+            let said = |line: &String| written.extend((layout.sentence(line) + "\n").into_bytes());
+            remarks.iter().for_each(said);
             profiles.iter().for_each(|profile| written.extend([b"\n", &profile[..]].concat()));
         }
         let written = match arguments.output.as_deref() {
             None => io::stderr().write_all(&written),
-            Some(path) => save(&written, path),
+            Some(path) => save(&written, path).map(|()| say_written("profile", path)),
         };
         written.map_err(|error| format!("the profile cannot be written: {error}; {NOTHING_KEPT}"))
     }

@@ -144,7 +144,8 @@ fn subtree(name: &str) -> Result<u32, &'static str> {
 
 /// How it is called.
 pub const USAGE: &str = "topdown stat [OPTIONS] COMMAND...
-       topdown stat [OPTIONS] -p PID,... | -t TID,... | -a | -C CPUS [COMMAND...]";
+       topdown stat [OPTIONS] -p PID,... | -t TID,... [COMMAND...]
+       topdown stat [OPTIONS] -a | -C CPUS [COMMAND...]";
 
 /// What `topdown stat --help` says of the rest.
 pub const HELP: &str = "\

@@ -34,7 +34,7 @@ mod whole;
 
 use crate::means;
 use crate::metrics::{Endpoint, TotalsCell};
-use crate::outcome::{FAILED, Failure, ended, failed, not_run, place};
+use crate::outcome::{FAILED, Failure, ended, failed, not_run, place, write_timeline};
 use crate::require::judged;
 use crate::say;
 use crate::sys::{self, CommandEnd, CpuTimeOf, End, Hotplug, Interrupts, LOOK};
@@ -63,9 +63,9 @@ use table::{Columns, StatRow, StatTable};
 use target::Ending;
 pub use target::StatTarget;
 use topdown_report::model::Run;
+use topdown_report::terminal::say_written;
 use topdown_report::{
     Claim, CpuTime, CpuUse, Format, Output, OutsideCount, Report, UNCOUNTED, timeline_format, write,
-    write_timeline,
 };
 use watch::{NextTick, StopCondition, StopReason, watch};
 use whole::whole;
@@ -108,6 +108,10 @@ fn counted(arguments: &Arguments) -> Result<End, Failure> {
         None if arguments.repeat.is_some() => counting.repeatedly(),
         None => counting.command().map(|ran| ran.end),
     };
+    if let Some(path) = arguments.output.as_deref().filter(|_| counting.table.is_some() && !counting.broken) {
+        counting.table = None; // (the end of a document is written)
+        say_written("rows", path);
+    }
     judged(end?, counting.lacks)
 }
 
@@ -393,16 +397,16 @@ impl StatCount<'_> {
         let Show::Report(format) = self.show else { return };
         self.lacks = self.arguments.require.and_then(|require| require.lacks(report));
         let output = self.claim.as_ref().map(place);
-        if let Err(error) = write(report, output.as_deref(), format) {
-            say(&format!("no report: {error}"));
-            if self.arguments.output.is_some() {
-                let _ = write(report, None, Format::Text); // what was counted is not lost
+        match write(report, output.as_deref(), format) {
+            Ok(()) => output.iter().for_each(|path| say_written("report", path)),
+            Err(error) => {
+                say(&format!("no report: {error}"));
+                if self.arguments.output.is_some() {
+                    let _ = write(report, None, Format::Text); // what was counted is not lost
+                }
             }
         }
-        let timeline = self.arguments.timeline.as_deref();
-        if let Some(Err(why)) = timeline.map(|path| write_timeline(report, path)) {
-            say(&format!("no timeline: {why}"));
-        }
+        write_timeline(report, self.arguments.timeline.as_deref());
     }
 
     /// Rows of what was counted since the last; `loss`: of a command that has ended.

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use std::io::{self, Write};
 use std::path::Path;
 use topdown::Node;
+use topdown_report::terminal::{Layout, Stream};
 use topdown_report::{Output, clean, separated};
 
 /// How rows are written.
@@ -201,6 +202,7 @@ pub struct StatTable {
     style: Style,
     columns: Columns,
     out: Box<dyn Write>,
+    layout: Layout,
     begun: bool,
     has_rows: bool,
 }
@@ -232,7 +234,8 @@ impl StatTable {
             Some(path) if path == Path::new("-") => Box::new(io::stdout()),
             Some(path) => Box::new(Output::row_by_row(path)?),
         };
-        Ok(StatTable { style, columns, out, begun: false, has_rows: false })
+        let layout = Layout::of_output(output, Stream::Error);
+        Ok(StatTable { style, columns, out, layout, begun: false, has_rows: false })
     }
 
     /// Writes a row.
@@ -251,7 +254,8 @@ impl StatTable {
         if self.style != Style::Text {
             return self.put(&StatRow::default(), false);
         }
-        writeln!(self.out, "nothing is measured: {}", clean(why))?;
+        let line = format!("nothing is measured: {}", clean(why));
+        writeln!(self.out, "{}", self.layout.sentence(&line))?;
         self.out.flush()
     }
 
@@ -304,7 +308,7 @@ impl StatTable {
                     cells.join("  ").trim_end().to_string()
                 };
                 if !self.begun {
-                    lines += &(line(&|cell| cell.title.into()) + "\n");
+                    lines += &(self.layout.heading(&line(&|cell| cell.title.into())) + "\n");
                 }
                 if values {
                     lines += &(line(&|cell| cell.value.text()) + "\n");

@@ -15,6 +15,7 @@ use std::time::Duration;
 use topdown::LEVEL_1;
 use topdown_report::clean;
 use topdown_report::page::{SIGNS, terminal_colour};
+use topdown_report::terminal::{self as texts, Layout, Stream};
 use topdown_report::timeline::SeriesSubject;
 
 /// What is on it besides rows.
@@ -53,7 +54,7 @@ impl Screen {
             }));
         });
         terminal::enable_raw_mode()?;
-        let screen = Screen { colours: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) };
+        let screen = Screen { colours: Layout::of(Stream::Output).has_colours };
         execute!(io::stdout(), EnterAlternateScreen, cursor::Hide, DisableLineWrap)?;
         Ok(screen)
     }
@@ -98,7 +99,7 @@ fn page(
     (columns, lines): (usize, usize),
     colours: bool,
 ) -> Vec<String> {
-    let cut = |text: &str| text.chars().take(columns).collect::<String>();
+    let cut = |line: &str| texts::short(line, columns);
     let every = interval.as_secs_f64();
     let mut page = vec![
         cut(&format!(
@@ -167,8 +168,8 @@ fn line(row: &TopRow, columns: usize, colours: bool) -> String {
     let within =
         counted.error(1).map_or("-".into(), |error| format!("{:.1}", (1000.0 * error).ceil() / 10.0));
     let cpus = (!matches!(row.of, SeriesSubject::Cpu { .. })).then(|| counted.time_ns as f64 / row.length());
-    let mut title: String = title(&row.of).chars().take(TITLE).collect();
-    title += &" ".repeat(TITLE - title.chars().count());
+    let mut title = texts::shortened(&title(&row.of), TITLE);
+    title += &" ".repeat(TITLE - texts::columns(&title));
     let mut text = String::new();
     let _ = write!(
         text,
