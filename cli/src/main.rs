@@ -8,6 +8,7 @@ mod list;
 mod means;
 mod metrics;
 mod outcome;
+mod perf;
 #[allow(unsafe_code)]
 mod preload;
 mod record;
@@ -86,8 +87,8 @@ fn command(layout: &Layout) -> clap::Command {
 }
 
 /// Why the arguments are wrong.
-fn say_wrong(error: &clap::Error) {
-    let text = error.render().to_string();
+fn say_wrong(error: &clap::Error, subcommand: &str) {
+    let text = perf::explained(subcommand, error).unwrap_or_else(|| error.render().to_string());
     let layout = Layout::of(Stream::Error);
     // (it quotes what was given)
     let lines: Vec<String> = text.lines().map(|line| layout.sentence(&clean(line))).collect();
@@ -104,7 +105,7 @@ fn main() -> ExitCode {
         Err(error) if error.use_stderr() => {
             let subcommand = std::env::args_os().nth(1).unwrap_or_default();
             let subcommand = subcommand.to_string_lossy();
-            say_wrong(&error);
+            say_wrong(&error, &subcommand);
             let runs = RUN_COMMANDS.contains(&&*subcommand);
             return ExitCode::from(if runs { outcome::FAILED } else { WRONG_ARGUMENTS });
         }

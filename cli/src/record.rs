@@ -26,6 +26,7 @@ use topdown_record::{
     lbr_of_cpus,
 };
 use topdown_report::Output;
+use topdown_report::terminal::{Layout, Progress, Stream, say_written};
 
 /// Options of `topdown record`.
 #[derive(clap::Args)]
@@ -40,8 +41,8 @@ pub struct Arguments {
     #[arg(short = 'C', long = "cpu", value_name = "CPUS", value_parser = cpu_list, conflicts_with = "pid")]
     cpus: Option<BTreeSet<u32>>,
     /// Bursts per second and thread, or with -a or -C per second and CPU [default: 500]. One costs the thread some 16,000 instructions. Where
-    /// slots cannot be told, samples per second of CPU time [default: 1000]
-    #[arg(short = 'F', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=2000))]
+    /// slots cannot be told, samples per second of CPU time [default: 1000]. At most 2000, which is what `max` asks for
+    #[arg(short = 'F', long, value_name = "N|max", value_parser = frequency)]
     frequency: Option<u32>,
     /// Bursts take no more than this part of a thread's time, by measurement: fewer are begun than -F says, and that is said
     #[arg(long, value_name = "PERCENT", default_value_t = 100.0 * Settings::default().budget, value_parser = percent)]
@@ -57,6 +58,9 @@ pub struct Arguments {
     /// and unwound by what files say of functions without frame pointers; or lbr: by branch records that Intel's CPUs have, the last 8 to 32
     #[arg(long, value_name = "fp|dwarf[,BYTES]|lbr", default_value = "fp", value_parser = call_graph)]
     call_graph: CallGraph,
+    /// Callers are told by frame pointers, as they are without it; or as --call-graph says
+    #[arg(short = 'g')]
+    callers: bool,
     /// Count down to this level [default: the deepest that the general-purpose counters have, or the registers where those are taken]
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=2))]
     td_level: Option<u32>,
@@ -133,6 +137,9 @@ Exit status: that of the command, and if a signal killed it, by the same signal;
 executed, 127 if it is not found; 125 if `topdown` itself fails before it runs, as for wrong arguments, or without a command cannot
 write the profile; 123 if it succeeds and slots are not told as --require says.";
 
+/// After so long a recording the profile takes a while.
+const LONG: Duration = Duration::from_secs(10);
+
 const NO_SOURCE: &str = "--source: only texts with --lines and .html show lines of source files";
 
 const NO_FILE: &str = "a recording is a file beside which others may be; this is none";
@@ -182,6 +189,16 @@ fn call_graph(text: &str) -> Result<CallGraph, String> {
         .ok_or_else(|| format!("BYTES is not a multiple of 8 from 256 to {MOST_STACK}"))
 }
 
+/// Bursts in a second and thread: more would be in each other's way.
+const MOST_FREQUENT: u32 = 2000;
+/// What `max` stands for until it is known to be too many.
+const AS_MANY_AS_CAN_BE: u32 = u32::MAX;
+
+fn frequency(text: &str) -> Result<u32, String> {
+    let number = if text == "max" { Some(AS_MANY_AS_CAN_BE) } else { text.parse().ok() };
+    number.filter(|number| *number > 0).ok_or_else(|| "neither a number from 1 up nor max".into())
+}
+
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     seconds.filter(|duration| !duration.is_zero()).ok_or_else(|| "not a number of seconds above 0".into())
@@ -195,6 +212,7 @@ pub fn run(mut arguments: Arguments) -> ExitCode {
             Err(error) => return ended(Err(failed(error))),
         }
     }
+    arguments.limit_frequency();
     ended(recorded(&arguments))
 }
 
@@ -229,6 +247,17 @@ fn recorded(arguments: &Arguments) -> Result<End, Failure> {
 }
 
 impl Arguments {
+    /// Takes as many bursts as can be for more.
+    fn limit_frequency(&mut self) {
+        let Some(asked) = self.frequency.filter(|asked| *asked > MOST_FREQUENT) else { return };
+        if asked != AS_MANY_AS_CAN_BE {
+            say(&format!(
+                "-F {asked}: no more than {MOST_FREQUENT} bursts a second can be asked for, and so many are"
+            ));
+        }
+        self.frequency = Some(MOST_FREQUENT);
+    }
+
     /// The view to write; None: what was recorded itself, of which views are made.
     fn view(&self) -> Result<Option<View>, String> {
         let view = match self.output.as_deref() {
@@ -365,7 +394,10 @@ impl Arguments {
         let (command, occasion) = (topdown_report::clean(&command), topdown_report::clean(&occasion));
         let means = means::of_file(from);
         let heading = Heading { command: &command, occasion: &occasion, means: Some(&means) };
+        let mut progress = Progress::of("making the profile");
+        progress.begin();
         let mut profile = Profile::new(&recording);
+        drop(progress);
         profile.notes.extend([cut].into_iter().filter(|cut| !cut.is_empty()));
         self.write_view(profile, view, &heading, topdown_report::print_bytes).map_err(failed)?;
         Ok(End::Status(0))
@@ -392,14 +424,21 @@ impl Arguments {
         view: Option<View>,
         heading: &Heading,
     ) -> Result<(), String> {
+        let mut progress = Progress::of("making the profile");
+        if elapsed >= LONG {
+            progress.begin();
+        }
         let (recording, journal) = recorder.finish(elapsed);
         let written = match (view, journal.as_ref(), self.output.as_deref()) {
             (Some(view), ..) => {
-                self.write_view(Profile::new(&recording), view, heading, |text| io::stderr().write_all(text))
+                let profile = Profile::new(&recording);
+                drop(progress);
+                self.write_view(profile, view, heading, |text| io::stderr().write_all(text))
             }
             (None, Some(journal), Some(output)) => match journal.failed() {
                 Some(error) => Err(io::Error::other(format!("{}: {error}", journal.path().display()))),
                 None => fs::rename(journal.path(), output)
+                    .map(|()| say_written("recording", output))
                     .map_err(|error| io::Error::other(format!("{}: {error}", output.display()))),
             },
             (None, ..) => Err(io::Error::other(NO_FILE)),
@@ -429,7 +468,9 @@ impl Arguments {
         otherwise: impl FnOnce(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
         view.read_sources(&mut profile, &self.source);
-        let text = view.write(&profile, heading);
+        let of_others = if self.from.is_some() { Stream::Output } else { Stream::Error };
+        let layout = Layout::of_output(self.output.as_deref(), of_others);
+        let text = view.write_for(&profile, heading, &layout);
         match self.output.as_deref() {
             None => otherwise(&text),
             Some(path) if topdown_report::is_stdout(path) => topdown_report::print_bytes(&text),
@@ -437,6 +478,7 @@ impl Arguments {
                 let mut output = Output::create(path)?;
                 output.write_all(&text)?;
                 output.finish()?;
+                say_written("profile", path);
                 for why in says_nothing(&profile).into_iter().chain(says_no_callers(&profile)) {
                     say(&format!("{}: {why}", path.display()));
                 }
