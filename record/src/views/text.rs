@@ -50,7 +50,11 @@ impl Rows<'_> {
     }
 
     fn row(&self, figures: &str, name: &str) -> String {
-        if self.is_above { format!("{name}\n{}\n", figures.trim_end()) } else { format!("{figures}   {name}\n") }
+        if self.is_above {
+            format!("{name}\n{}\n", figures.trim_end())
+        } else {
+            format!("{figures}   {name}\n")
+        }
     }
 
     /// Rows of these functions.
@@ -116,7 +120,7 @@ fn of_samples(
         .map_or(String::new(), |_| format!("   {:>LATENCY_COLUMNS$}", "retire latency, cycles"));
     let part = if profile.is_of_time() { "time %" } else { "part %" };
     let rows = Rows::new(layout, format!("{part:>11}   {:>9}{latencies}", "samples"));
-    let mut text = format!("\n{}\n", layout.heading(&layout.sentence(&core.name)));
+    let mut text = format!("\n{}\n", layout.heading(&layout.sentence(core.name)));
     text += &(rows.head("function") + &rows.row(&figures(&core.all), "(all)"));
     let functions: Vec<_> = remarks::listed(profile, place).collect();
     for (function, name) in functions.iter().zip(rows.names(&functions)) {
@@ -141,11 +145,14 @@ fn said(layout: &Layout, remark: &str) -> String {
     layout.sentence(remark) + "\n"
 }
 
-/// Names of columns.
-fn titles(core: &ProfiledCore) -> String {
+/// Names of columns, each above its own on a terminal.
+fn titles(core: &ProfiledCore, layout: &Layout) -> String {
     let mut text = format!("{:>11}   {:>6}", "time %", "wasted");
     for node in core.nodes.iter().filter(|node| node.level == 1) {
         let mut title = title(node).replace("speculation", "spec.");
+        if layout.is_terminal {
+            title = title.replace(" bound", "");
+        }
         title.truncate(14);
         let _ = write!(text, "   {title:>11}");
     }
@@ -182,7 +189,7 @@ fn of_core(
 ) -> String {
     let heading = format!("{}: {} windows", core.name, thousands(core.windows as u64));
     let mut text = format!("\n{}\n", layout.heading(&layout.sentence(&heading)));
-    let rows = Rows::new(layout, titles(core));
+    let rows = Rows::new(layout, titles(core, layout));
     let shares = |figures: &FunctionFigures| shares(profile, core, figures);
     text += &(rows.head("function") + &rows.row(&shares(&core.all), "(all)"));
     let functions: Vec<_> = remarks::listed(profile, place).collect();
