@@ -58,3 +58,25 @@ fn a_core_that_cannot_be_measured_is_named_with_the_reason_and_what_is_possible(
     );
     assert!(!not.contains("Neoverse N2"), "{not}");
 }
+
+#[test]
+fn this_machine_comes_first() {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_topdown")).args(["check", "--json"]).output().expect("it runs");
+    let check: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let text = list(&[]);
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("This machine:"));
+    assert_eq!(lines.next(), check["findings"][0]["found"].as_str());
+    let measured = lines.next().expect("a line").trim_start();
+    let works = check["overall"]["works"] == true;
+    assert!(
+        measured.starts_with(if works { "measured down to level" } else { "not measured: " }),
+        "{measured}"
+    );
+    // (it is no more among the others)
+    if let Some(core) = check["overall"]["core"].as_str() {
+        let others = text.split_once("Others that are measured:").expect("others").1;
+        assert!(!others.lines().any(|line| line.starts_with(&format!("{core} "))), "{text}");
+    }
+}

@@ -23,7 +23,8 @@ fn options_that_clash_are_errors() {
         "-C x true",
         "--from a.recording -a",
         "-F 0 true",
-        "-F 2001 true",
+        "-F -1 true",
+        "-F many true",
         "--gap 299 true",
         "--budget 0 true",
         "--budget 51 true",
@@ -77,6 +78,27 @@ fn what_can_be_given_instead_of_a_command_is_in_the_usage() {
         assert!(said.contains(words), "{words}: {said}");
     }
     assert!(self::said(&record("--duration 0 true")).contains("not a number of seconds above 0"));
+}
+
+#[test]
+fn what_perfs_users_type_is_taken() {
+    let output = record("-g -F 4000 true");
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(
+        said(&output).starts_with("topdown: -F 4000: no more than 2000 bursts a second"),
+        "{}",
+        said(&output)
+    );
+    let output = record("-g --call-graph dwarf -F max true");
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(!said(&output).contains("2000 bursts a second can"), "{}", said(&output));
+    let output = record("-e cycles true");
+    assert_eq!(output.status.code(), Some(125));
+    let said = said(&output);
+    assert!(
+        said.starts_with("error: -e is an option of perf; of topdown record: ") && said.contains("--locate"),
+        "{said}"
+    );
 }
 
 /// As by `topdown record -o - | head -n 1`.

@@ -1,0 +1,17 @@
+"""shown.py COLUMNS WORD...: what a command writes to a terminal of so many columns. Ends as the command does."""
+import fcntl, os, pty, struct, sys, termios
+
+columns, words = int(sys.argv[1]), sys.argv[2:]
+pid, terminal = pty.fork()
+if pid == 0:
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    os.execvp(words[0], words)
+while True:
+    try:
+        written = os.read(terminal, 65536)
+    except OSError:  # (the other end is closed)
+        break
+    if not written:
+        break
+    sys.stdout.buffer.write(written.replace(b"\r\n", b"\n"))
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
