@@ -93,7 +93,7 @@ fn each_program_has_a_command_and_each_command_is_of_a_program() {
         assert!(
             commands()
                 .iter()
-                .any(|line| line.contains(&"topdown record") && line.contains(&format!("./{name}"))),
+                .any(|line| line.contains("topdown record") && line.contains(&format!("./{name}"))),
             "{name}"
         );
     }

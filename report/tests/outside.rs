@@ -3,8 +3,9 @@
 mod made;
 
 use made::{CORE, Ran, Scratch, TableContent, ran};
-use topdown::{LEVEL_1, Node, TD_NODE_NONE};
+use topdown::{LEVEL_1, Node, Path, TD_NODE_NONE};
 use topdown_report::model::{Machine, Run};
+use topdown_report::steps::Means;
 use topdown_report::{CpuTime, CpuUse, Format, OutsideCount, Report, merge, render};
 use topdown_table::RUNS;
 
@@ -411,8 +412,40 @@ fn of_a_program_in_user_mode_and_of_one_that_was_counted_whole_nothing_is_said_o
         assert_eq!(report.whole.time.counted_time_ns, Some(counted * 1_000_000));
         let text = render(&report, Format::Text);
         assert!(report.whole.kernel_note.is_empty() && !text.to_lowercase().contains("kernel"), "{text}");
-        assert!(report.next.starts_with("backend bound"), "{}", report.next);
+        assert!(report.next.starts_with("memory bound 30 %: "), "{}", report.next);
+        assert!(report.next.contains("; core bound 30 %: "), "{}", report.next);
     }
+}
+
+#[test]
+fn what_can_be_run_next_is_in_each_report_of_a_command() {
+    let with = |path: Path, has: &[&'static str]| {
+        let count = of_modes(950, 50, false);
+        let means =
+            Means { whom: "-- ./a.out".into(), has: has.iter().copied().collect(), ..Means::default() };
+        let mut parts = count.parts.clone();
+        parts.iter_mut().for_each(|(machine, _)| machine.path = path);
+        Report::new(&[], Some(OutsideCount { run: Run { means, ..count.run }, parts, ..count }))
+    };
+    let report = with(Path::Read, &["deep"]);
+    let commands: Vec<&str> = report.steps.iter().map(|step| step.command.as_str()).collect();
+    let lines = "topdown record --lines -- ./a.out";
+    let drill = ["topdown stat --drill -- ./a.out", "topdown record --drill --lines -- ./a.out"];
+    assert_eq!(commands, [lines, drill[0], drill[1]]);
+    for command in &commands {
+        for (format, written) in [
+            (Format::Text, format!("{command} # ")),
+            (Format::Html, format!("<code>{command}</code>")),
+            (Format::Json, format!("\"command\": \"{command}\"")),
+        ] {
+            let text = render(&report, format);
+            assert!(text.contains(&written), "{text}");
+        }
+    }
+    // (what is made up has no cause in deeper levels)
+    let simulated = with(Path::Simulated, &["deep"]);
+    assert_eq!(simulated.steps.iter().map(|step| &step.command[..]).collect::<Vec<_>>(), [lines]);
+    assert!(Report::new(&[], Some(of_modes(950, 50, false))).steps.is_empty(), "nobody knows of whom");
 }
 
 #[test]

@@ -213,7 +213,8 @@ fn of_core(
 fn end(profile: &Profile, heading: &Heading, with_lines: bool, layout: &Layout) -> String {
     let next = next::next(profile, heading, with_lines);
     let lines: String = next.lines.iter().map(|line| said(layout, line)).collect();
-    let steps: String = next.steps.iter().map(|step| said(layout, &format!("  {}", clean(&step.text())))).collect();
+    let steps: String =
+        next.steps.iter().map(|step| said(layout, &format!("  {}", clean(&step.text())))).collect();
     match (&lines[..], &steps[..]) {
         ("", "") => String::new(),
         (_, "") => format!("\n{lines}"),

@@ -17,7 +17,10 @@ fn written(profile: &Profile, view: View) -> String {
 /// The profile of the other tests, of time alone.
 fn of_time() -> Profile {
     let mut profile = conditional();
-    profile.held = Some(crate::held::EventShare { of: SamplesOf::Time { why: "no PMU".into() }, ..held() });
+    profile.held = Some(crate::held::EventShare {
+        of: SamplesOf::Time { why: "no PMU".into(), by_stops: false },
+        ..held()
+    });
     profile
 }
 

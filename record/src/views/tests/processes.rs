@@ -31,8 +31,10 @@ fn processes_have_a_table_of_what_ran_in_them() {
     assert!(at("Processes that waste most slots") < at(">more<") && at(">more<") < at(">less<"));
     assert_eq!(page.matches(">more<").count(), 1);
     profile.held = Some(held());
-    let (text, page) =
-        (super::text::text(&profile, &HEADING, false, &topdown_report::terminal::Layout::FILE), html(&profile));
+    let (text, page) = (
+        super::text::text(&profile, &HEADING, false, &topdown_report::terminal::Layout::FILE),
+        html(&profile),
+    );
     assert!(text.contains("samples   process\n 75.0 ± 2.0          50   more\n"), "{text}");
     assert!(page.contains("processes in which most of the stretches end"));
 }
