@@ -4,6 +4,7 @@ use crate::metrics::Endpoint;
 use crate::outcome::{FAILED, Failure, ended, failed, not_run, place, write_timeline};
 use crate::require::{Requirement, judged};
 use crate::stat::drill::{DEEPEST, DeepNodes, TurnPlan};
+use crate::stat::levels::LevelTrial;
 use crate::stat::{LONGEST, OutsideGroups};
 use crate::sys::{self, End, OpenedWatch};
 use crate::{preload, say, sources, unmeasured};
@@ -106,10 +107,10 @@ pub fn run(mut arguments: Arguments) -> ExitCode {
             Err(error) => return ended(Err((FAILED, error.to_string()))),
         }
     }
-    ended(measured(&arguments))
+    ended(measured(&mut arguments))
 }
 
-fn measured(arguments: &Arguments) -> Result<End, Failure> {
+fn measured(arguments: &mut Arguments) -> Result<End, Failure> {
     let failed = |text| (FAILED, text);
     if arguments.output.as_deref().and_then(Path::extension) == Some(OsStr::new(TABLE)) {
         return Err(failed(format!(
@@ -121,6 +122,7 @@ fn measured(arguments: &Arguments) -> Result<End, Failure> {
     let format = Format::of(arguments.output.as_deref()).map_err(|error| failed(error.to_string()))?;
     arguments.deep.check_format(format)?;
     let turns = arguments.turns()?;
+    arguments.td_level = turns.level_instead.or(arguments.td_level);
     if !turns.parts.is_empty() {
         arguments.outside_alone()?;
     }
@@ -158,7 +160,9 @@ impl Arguments {
             }
             return Ok(TurnPlan::default());
         }
-        TurnPlan::of(self.td_level, &self.deep, None, false)
+        // (a level that one group holds may be the library's, by registers)
+        let source = if self.outside { SourceKind::Counters } else { SourceKind::Automatic };
+        TurnPlan::of(self.td_level, &self.deep, &LevelTrial { cpus: None, kernel: false, source })
     }
 
     /// Whether the command has regions, as far as that is known before it runs.
@@ -265,7 +269,8 @@ fn reported(
         [] => outside_options(level, library.is_some(), loaded.is_some()),
         _ => Some(Options { level, ..Options::default() }),
     };
-    if options.is_none() && arguments.td_level.is_some() && !arguments.inside {
+    let was_said = turns.level_instead.is_some();
+    if options.is_none() && arguments.td_level.is_some() && !arguments.inside && !was_said {
         say(&no_level(level));
     }
     if let Some(shared) = &shared {

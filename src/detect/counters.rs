@@ -234,7 +234,11 @@ pub(super) fn plan_of_row(
         }
     }
     let slots_each = if leader.by_cycle { width(kernel, name, model)? } else { 1 };
-    let (members, no_deeper) = (members.to_vec(), choice.no_deeper);
+    let counts_parts =
+        choice.no_deeper.besides_subtrees.is_none() || model::has_room_for_a_part(model, &leader, taken);
+    let no_deeper =
+        if taken == 0 || counts_parts { choice.no_deeper } else { plan::NO_PARTS_BESIDE_WATCHDOG };
+    let members = members.to_vec();
     let plan = Plan { leader, slots_each, members, unproven: false, no_deeper };
     Ok((Pmu { name, kind, model, row, level: choice.deepest, cpus }, plan))
 }

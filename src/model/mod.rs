@@ -295,6 +295,16 @@ fn subtrees(row: &Model) -> impl Iterator<Item = &'static Model> {
     rows().filter(move |other| other.variant == Variant::Subtree && other.base == row.base)
 }
 
+/// Whether a group of some subtree fits, led so, if so many general-purpose counters are taken by others.
+pub(crate) fn has_room_for_a_part(row: &Model, leader: &Leader, taken: usize) -> bool {
+    subtrees(row).any(|part| match part.counting {
+        Counting::Counters(counters) => {
+            counters.general == 0 || general_counters(leader, counters.events) + taken <= counters.general
+        }
+        _ => false,
+    })
+}
+
 /// The row of the same core that counts the deeper levels of this node: of this node alone, or else the only one that tells any of them, if
 /// that tells each child of the node; or else the group of this CPU's deeper tree that tells the most of its children.
 pub(crate) fn with_subtree(row: &Model, node: u32) -> Option<PlacedRow> {

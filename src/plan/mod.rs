@@ -28,6 +28,13 @@ const WATCHDOG: NoDeeper = NoDeeper {
     besides_subtrees: None,
 };
 
+/// Why not even groups of parts of deeper levels fit.
+pub(crate) const NO_PARTS_BESIDE_WATCHDOG: NoDeeper = NoDeeper {
+    why: "level 2 takes more general counters than the core has, and of the groups of its parts each takes all, of which the NMI watchdog has \
+          one (sysctl kernel.nmi_watchdog=0)",
+    besides_subtrees: None,
+};
+
 impl Plan {
     /// How many general-purpose counters it takes.
     pub fn general_counters(&self) -> u32 {

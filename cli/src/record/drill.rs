@@ -6,6 +6,7 @@ use super::{Arguments, NOTHING_KEPT};
 use crate::outcome::{Failure, failed, not_run};
 use crate::say;
 use crate::stat::drill::{DeepNodes, TurnPlan};
+use crate::stat::levels::LevelTrial;
 use crate::stat::{GroupsInTurns, OutsideGroups, StatTarget};
 use crate::sys::{self, End};
 use std::collections::BTreeSet;
@@ -13,7 +14,7 @@ use std::io::{self, Write};
 use std::os::fd::RawFd;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use topdown::{Error, Options, deep_tree};
+use topdown::{Error, Options, SourceKind, deep_tree};
 use topdown_record::views::{Heading, View};
 use topdown_record::{EventSampling, Profile, RecordUntil, Recorder, Recording, RecordingEnd};
 use topdown_report::model::Finding;
@@ -81,7 +82,8 @@ pub(super) fn recorded(arguments: &Arguments, view: Option<View>) -> Result<End,
     }
     let wanted = DeepNodes { drill: true, ..DeepNodes::default() };
     let cpus = arguments.of_cpus().and_then(|cpus| cpus.online());
-    let plan = TurnPlan::of(None, &wanted, cpus.as_ref(), false)?;
+    let trial = LevelTrial { cpus: cpus.as_ref(), kernel: false, source: SourceKind::Counters };
+    let plan = TurnPlan::of(None, &wanted, &trial)?;
     if arguments.command.is_empty() {
         others(arguments, view, &plan)
     } else {

@@ -5,6 +5,7 @@ use super::Arguments;
 use crate::require::Requirement;
 use crate::say;
 use crate::stat::StatTarget;
+use crate::stat::levels::cause;
 use std::time::Duration;
 use topdown::SampledEvents;
 use topdown_record::{
@@ -76,9 +77,21 @@ impl Sampled {
             return Ok(Sampled::Stops("--ptrace counts nothing".into()));
         }
         let cpus = arguments.of_cpus().unwrap_or(StatTarget::Cpus(None)).online().unwrap_or_default();
-        Ok(match counted_events(arguments.td_level.unwrap_or(0), arguments.kernel, &cpus) {
-            Ok(events) => Sampled::Slots(events),
-            Err(why) => Sampled::time(arguments, &why.to_string()),
+        let events = |level| counted_events(level, arguments.kernel, &cpus);
+        let asked = arguments.td_level.unwrap_or(0);
+        let why = match events(asked) {
+            Ok(events) => return Ok(Sampled::Slots(events)),
+            Err(why) => why,
+        };
+        Ok(match if asked > 1 { events(1).ok() } else { None } {
+            Some(events) => {
+                say(&format!(
+                    "--td-level {asked}: level 1 is sampled, the deepest that can be here: {}",
+                    cause(&why)
+                ));
+                Sampled::Slots(events)
+            }
+            None => Sampled::time(arguments, &why.to_string()),
         })
     }
 

@@ -4,6 +4,7 @@
 use super::cpus::cpu_list;
 use super::drill::{DEEPEST, DeepNodes, TurnPlan};
 use super::ipc::E_CORES;
+use super::levels::LevelTrial;
 use super::rows_per::RowsPer;
 use super::table::Style;
 use super::target::StatTarget;
@@ -17,7 +18,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
-use topdown::{Options, TD_NODE_NONE};
+use topdown::{Options, SourceKind, TD_NODE_NONE};
 use topdown_report::Format;
 
 /// Options of `topdown stat`.
@@ -200,7 +201,9 @@ impl Arguments {
                 "--metrics and --record-tpebs tell what a report has, and -I, -r, -x, -j and --per-... show rows: without these",
             ));
         }
-        let turns = TurnPlan::of(self.what.td_level, &self.what.deep, self.cpus.as_ref(), self.what.kernel)?;
+        let trial =
+            LevelTrial { cpus: self.cpus.as_ref(), kernel: self.what.kernel, source: SourceKind::Counters };
+        let turns = TurnPlan::of(self.what.td_level, &self.what.deep, &trial)?;
         let refused = [(self.by().is_some(), "rows of parts (--per-...)"), (self.wait, "--wait")];
         match refused.iter().find(|(given, _)| *given && !turns.parts.is_empty()) {
             Some((_, what)) => Err(failed(format!(

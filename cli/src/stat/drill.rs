@@ -3,11 +3,10 @@
 #![forbid(unsafe_code)]
 
 use super::companions;
-use super::cpus::cpus_of;
+use super::levels::{LevelTrial, NO_ROOM, only_p_cores};
 use super::metric_files::{self, MetricFiles};
 use crate::outcome::{Failure, failed};
 use crate::say;
-use std::collections::BTreeSet;
 use std::rc::Rc;
 use topdown::{
     Bottleneck, Bounded, CompanionMetric, CountedCompanions, DeepTree, Flag, Node, Rotation, TD_NODE_NONE,
@@ -17,7 +16,7 @@ use topdown_report::model::{BottleneckFigure, CompanionFigure, Finding};
 use topdown_report::{Format, NodeKind, ShareInterval};
 
 /// The PMU of a hybrid CPU's P-cores.
-const P_CORES: &str = "cpu_core";
+pub const P_CORES: &str = "cpu_core";
 /// The name of `--metrics` that asks for all retire latencies.
 const LATENCY: &str = "latency";
 pub use topdown::DEEPEST_PUBLISHED as DEEPEST;
@@ -34,6 +33,8 @@ pub struct TurnPlan {
     pub timed: Vec<TimedEvent>,
     /// What says how long it is.
     pub latencies: LatencyMode,
+    /// The level that is counted in place of the one that was asked for, which cannot be; that was said.
+    pub level_instead: Option<u32>,
 }
 
 /// A name of a list.
@@ -109,17 +110,12 @@ impl DeepNodes {
 }
 
 impl TurnPlan {
-    /// What counts what is wanted, on these CPUs alone if there are some, in user mode or in the kernel, too; none, if one group does, or none
-    /// here (`td_open` says why).
+    /// What counts what is wanted; no parts, if one group does, or none here (`td_open` says why). Of a level that cannot be counted here the
+    /// deepest above it is, and a line says so.
     ///
     /// # Errors
     /// A node is none, or cannot be counted here.
-    pub fn of(
-        level: Option<u32>,
-        wanted: &DeepNodes,
-        cpus: Option<&BTreeSet<u32>>,
-        counts_kernel: bool,
-    ) -> Result<TurnPlan, Failure> {
+    pub fn of(level: Option<u32>, wanted: &DeepNodes, trial: &LevelTrial) -> Result<TurnPlan, Failure> {
         let subtree = |subtree| TurnPart { subtree, group: 0 };
         let own = |level| topdown::subtrees_of_level(level).into_iter().map(subtree);
         if let LatencyMode::Min | LatencyMode::Max | LatencyMode::Last = wanted.tpebs_mode {
@@ -134,6 +130,11 @@ impl TurnPlan {
             None if !wanted.has_figures() => return Ok(TurnPlan::default()),
             level => level.unwrap_or(0),
         };
+        if wanted.has_figures() {
+            only_p_cores(trial.cpus).map_err(failed)?;
+        }
+        let instead = if of_nodes || level < 2 { None } else { level_instead(level, trial) };
+        let level = instead.unwrap_or(level);
         let held: Vec<TurnPart> = own(level).collect();
         let tree = deep_tree().filter(|_| level > 2 && held.is_empty());
         if of_nodes && tree.is_none() {
@@ -142,16 +143,8 @@ impl TurnPlan {
                  that it has",
             ));
         }
-        let needs_p_cores = tree.is_some() || wanted.has_figures();
-        if let Some(p_cores) = cpus_of(P_CORES).filter(|_| needs_p_cores) {
-            // (of the E-cores' slots the tree says nothing)
-            if !cpus.is_some_and(|cpus| cpus.is_subset(&p_cores)) {
-                let p_cores: Vec<String> = p_cores.iter().map(u32::to_string).collect();
-                return Err(failed(format!(
-                    "levels 3 to 6 and companion figures are of this CPU's P-cores alone: count these (-C {})",
-                    p_cores.join(",")
-                )));
-            }
+        if tree.is_some() {
+            only_p_cores(trial.cpus).map_err(failed)?; // (of the E-cores' slots the tree says nothing)
         }
         let timed_nodes = tree.map_or(Vec::new(), |tree| timed_nodes(tree, level, wanted));
         let of_levels: Vec<TurnPart> = match tree {
@@ -160,7 +153,7 @@ impl TurnPlan {
         };
         // (and one of whole levels)
         let room = Rotation::most_groups().saturating_sub(of_levels.len() + 1);
-        let CountedCompanions { metrics, timed } = companions_of(wanted, &timed_nodes, counts_kernel, room)?;
+        let CountedCompanions { metrics, timed } = companions_of(wanted, &timed_nodes, trial.kernel, room)?;
         let of_metrics = companions::groups_of(&metrics).into_iter();
         let of_metrics = of_metrics.map(|group| TurnPart { subtree: TD_NODE_NONE, group });
         let parts = of_levels.into_iter().chain(of_metrics).collect();
@@ -170,8 +163,16 @@ impl TurnPlan {
             metrics: Rc::new(metrics),
             timed,
             latencies: wanted.tpebs_mode,
+            level_instead: instead,
         })
     }
+}
+
+/// The level that is counted if this one cannot be, which a line says; None: it can be.
+fn level_instead(level: u32, trial: &LevelTrial) -> Option<u32> {
+    let reached = trial.reached(level);
+    say(&reached.remark(level)?);
+    Some(reached.level)
 }
 
 /// The nodes down to this level, or those that are named, that follow from retire latencies, where these are sampled.
@@ -205,9 +206,7 @@ fn deep_parts(
     let parts = groups.map(|group| TurnPart { subtree: TD_NODE_NONE, group: group.number });
     let parts: Vec<TurnPart> = parts.collect();
     if parts.is_empty() {
-        say(
-            "levels 3 to 6 are not counted: beside level 1 none of their nodes fits into the counters here (`topdown list --nodes`)",
-        );
+        say(&format!("levels 3 to 6 are not counted: {NO_ROOM}"));
     }
     Ok(parts)
 }

@@ -17,6 +17,7 @@ pub mod group;
 pub mod groups;
 pub mod intervals;
 pub mod ipc;
+pub mod levels;
 mod metric_files;
 mod outside;
 mod publisher;
@@ -72,10 +73,10 @@ use whole::whole;
 
 /// Exit status of the command.
 pub fn run(mut arguments: Arguments) -> ExitCode {
-    ended(arguments.name_files().and_then(|()| counted(&arguments)))
+    ended(arguments.name_files().and_then(|()| counted(&mut arguments)))
 }
 
-fn counted(arguments: &Arguments) -> Result<End, Failure> {
+fn counted(arguments: &mut Arguments) -> Result<End, Failure> {
     arguments.check()?;
     let show = arguments.show()?;
     if let Some(timeline) = arguments.timeline.as_deref() {
@@ -85,6 +86,9 @@ fn counted(arguments: &Arguments) -> Result<End, Failure> {
         // not after hours that it cannot be written
         Output::check(output).map_err(failed)?;
     }
+    let turns = arguments.turns()?;
+    arguments.what.td_level = turns.level_instead.or(arguments.what.td_level);
+    let arguments = &*arguments;
     let mut counting = StatCount {
         arguments,
         show,
@@ -96,7 +100,7 @@ fn counted(arguments: &Arguments) -> Result<End, Failure> {
         endpoint: arguments.endpoint()?,
         looked: Duration::ZERO,
         unread: false,
-        turns: arguments.turns()?,
+        turns,
         row_due: arguments.interval().unwrap_or_default(),
         remarked: false,
         room_ns: 0,

@@ -69,22 +69,17 @@ impl GroupsInTurns {
     ) -> Result<GroupsInTurns, Error> {
         let whole = Options { level: 0, ..*options };
         let parts = plan.parts.iter().map(|part| (Some(*part), part.options(options)));
-        let (mut turns, mut opened, mut refused) = (Vec::new(), Vec::new(), None::<Error>);
+        let (mut turns, mut opened, mut refused) = (Vec::new(), Vec::new(), Vec::<Error>::new());
         for (part, of_part) in parts.chain([(None, whole)]) {
             match open(&Options { off: !turns.is_empty(), ..of_part }) {
                 Ok(groups) => {
                     turns.push(groups);
                     opened.extend(part);
                 }
-                Err(why) => {
-                    // (of dozens of groups the same may be said)
-                    if refused.as_ref().is_none_or(|other| other.to_string() != why.to_string()) {
-                        say(&format!("a part of the tree is not counted: {why}"));
-                    }
-                    refused = Some(why);
-                }
+                Err(why) => refused.push(why),
             }
         }
+        parts_refused(&refused).iter().for_each(|line| say(line));
         let has_whole = opened.len() + 1 == turns.len();
         if plan.drills && !has_whole && !turns.is_empty() {
             say("no drilling down without levels 1 and 2: all groups take turns");
@@ -97,7 +92,7 @@ impl GroupsInTurns {
         let wanted = companions::wanted_of(&plan.metrics, of_turns, is_published);
         let over = drill.as_ref().map_or(Stretches::of_turns(turns.len()), DrillDown::none_yet);
         let rotation = Rotation::new(turns.len(), identity::unique());
-        match refused {
+        match refused.pop() {
             Some(why) if turns.is_empty() => Err(why),
             _ => Ok(GroupsInTurns {
                 over: CountedStretches::new(over, wanted),
@@ -304,6 +299,26 @@ impl GroupsInTurns {
         let (from, since) = std::mem::replace(&mut self.last, (to.clone(), at));
         Some(GroupCount { group: self.group()?, since, from, to })
     }
+}
+
+/// What groups are not counted, and each reason once: of dozens it may be the same.
+fn parts_refused(refused: &[Error]) -> Vec<String> {
+    let common = |why: &Error| match &*why.reason().why {
+        "" => why.to_string(),
+        why => why.into(),
+    };
+    let mut lines: Vec<(String, String, usize)> = Vec::new();
+    for why in refused {
+        match lines.iter_mut().find(|(reason, ..)| *reason == common(why)) {
+            Some((.., more)) => *more += 1,
+            None => lines.push((common(why), why.to_string(), 0)),
+        }
+    }
+    let line = |(_, first, more)| match more {
+        0 => format!("a part of the tree is not counted: {first}"),
+        more => format!("parts of the tree are not counted: {first}; nor {more} more, for the same reason"),
+    };
+    lines.into_iter().map(line).collect()
 }
 
 /// What groups measure, each of its kind of core.
