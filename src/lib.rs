@@ -53,6 +53,8 @@ pub mod fuzz;
 pub use cpu::deep::DeepEvent;
 pub use cpu::expression::{Expression, Operator};
 pub use decode::{decode_l1, decode_l2, decode_raw_l1, decode_raw_l2};
+pub use detect::remedies::{Obstacle, Remedy};
+pub use detect::withheld_by_watchdog;
 pub use error::{Error, Reason, Result, TD_ENORDPMC, TD_ENOTCOUNTING, TD_ESTALE, TD_EWRONGTHREAD};
 pub use handle::{Info, Path, PeriodTotals, TopDown};
 pub use model::metrics::{

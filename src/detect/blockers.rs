@@ -1,6 +1,7 @@
 //! What keeps the library from measuring when the kernel refuses a call, and what to do about it.
 #![forbid(unsafe_code)]
 
+use super::remedies::Obstacle;
 use crate::error::Error;
 use crate::options::{Options, Target};
 use crate::sys::Kernel;
@@ -181,10 +182,7 @@ fn denied(event: &str, paranoid: Option<i64>, options: &Options) -> Error {
                     _ => "user-mode measurement",
                 }
             ))
-            .remedy(format!(
-                "set it (`sysctl kernel.perf_event_paranoid={needed}`), or give the program {}",
-                if found > 2 { "CAP_SYS_ADMIN (CAP_PERFMON is not enough above 2)" } else { "CAP_PERFMON" }
-            )),
+            .remedy(Obstacle::Paranoid { found: Some(found), needed }.short()),
         (_, Target::Task(id) | Target::TaskOn(id, _)) => refused(format!("access to '{event}' of thread {id} denied"))
             .why("it belongs to another user, or a security module (LSM) or seccomp filter forbids it")
             .remedy("run as its user, or with CAP_PERFMON and CAP_SYS_PTRACE"),
@@ -216,10 +214,7 @@ fn filtered(event: &str, kernel: &impl Kernel) -> Error {
         None => ", most likely by the seccomp filter of this container",
         Some(_) => " by the seccomp filter of this container",
     })
-    .remedy(
-        "run it with a profile that allows perf_event_open (Docker, Podman: --cap-add PERFMON or --security-opt \
-         seccomp=PROFILE)",
-    )
+    .remedy(Obstacle::Seccomp.short())
 }
 
 #[cfg(test)]

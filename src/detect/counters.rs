@@ -11,10 +11,10 @@ use crate::model::perf_metrics::SLOTS_P;
 use crate::model::{self, Counting, Event, Model};
 use crate::options::{Options, WantedNodes, names};
 use crate::plan::{self, Plan};
-use crate::sys::Kernel;
-use crate::sys::cpu::{ARM64, Identity};
+use crate::sys::cpu::{self, ARM64, Identity};
 use crate::sys::numbers::whole;
 use crate::sys::sysfs::{config_of_arm64, first_line};
+use crate::sys::{Kernel, Linux};
 
 /// Finds the general-purpose counters of the CPU, or of its P-cores, with what is to be counted in them down to a level (0: the deepest),
 /// or says why there are none. None of it needs PERF_METRICS, so virtual machines have it, too.
@@ -235,7 +235,7 @@ pub(super) fn plan_of_row(
     }
     let slots_each = if leader.by_cycle { width(kernel, name, model)? } else { 1 };
     let counts_parts =
-        choice.no_deeper.besides_subtrees.is_none() || model::has_room_for_a_part(model, &leader, taken);
+        choice.no_deeper.besides_subtrees.is_none() || model::level_of_parts(model, &leader, taken) > 0;
     let no_deeper =
         if taken == 0 || counts_parts { choice.no_deeper } else { plan::NO_PARTS_BESIDE_WATCHDOG };
     let members = members.to_vec();
@@ -260,6 +260,14 @@ fn width(kernel: &impl Kernel, pmu: &str, model: &Model) -> Result<u64> {
             .why(format!("no document tells those of a {}", model.core))
             .remedy("a newer kernel may show it (Linux 5.11 or later)")),
     }
+}
+
+/// The level that this CPU's counters have, but not beside the NMI watchdog, which is on.
+#[must_use]
+pub fn withheld_by_watchdog() -> Option<u32> {
+    let e_cores = model::of_e_cores(&cpu::identify()).map(|(_, row)| row);
+    let mut kinds = model::of_this_cpu().into_iter().chain(e_cores);
+    kinds.find_map(plan::withheld_by_watchdog).filter(|_| nmi_watchdog(&Linux::default()))
 }
 
 /// Whether the kernel's watchdog counts cycles of each CPU.

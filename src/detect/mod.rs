@@ -5,6 +5,7 @@
 pub(crate) mod blockers;
 mod counters;
 mod hybrid;
+pub(crate) mod remedies;
 
 use crate::error::{Error, Result};
 use crate::model::perf_metrics::{METRICS, SLOTS, metrics_of};
@@ -14,6 +15,7 @@ use crate::sys::cpu::Identity;
 use crate::sys::numbers::{contains, whole};
 use crate::sys::sysfs::first_line;
 pub(crate) use crate::sys::sysfs::{DEVICES, device};
+pub use counters::withheld_by_watchdog;
 pub(crate) use counters::{
     counters, deep_group, nodes, row_of_deep_group, row_of_subtree, runs_one_thread, subtree, ways,
     with_smt_off,

@@ -295,14 +295,15 @@ fn subtrees(row: &Model) -> impl Iterator<Item = &'static Model> {
     rows().filter(move |other| other.variant == Variant::Subtree && other.base == row.base)
 }
 
-/// Whether a group of some subtree fits, led so, if so many general-purpose counters are taken by others.
-pub(crate) fn has_room_for_a_part(row: &Model, leader: &Leader, taken: usize) -> bool {
-    subtrees(row).any(|part| match part.counting {
+/// The deepest level of which the group of some subtree fits, led so, if so many general-purpose counters are taken by others; 0: none fits.
+pub(crate) fn level_of_parts(row: &Model, leader: &Leader, taken: usize) -> u32 {
+    let fits = |part: &&Model| match part.counting {
         Counting::Counters(counters) => {
             counters.general == 0 || general_counters(leader, counters.events) + taken <= counters.general
         }
         _ => false,
-    })
+    };
+    subtrees(row).filter(fits).map(Model::levels).max().unwrap_or(0)
 }
 
 /// The row of the same core that counts the deeper levels of this node: of this node alone, or else the only one that tells any of them, if

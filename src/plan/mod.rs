@@ -4,7 +4,7 @@
 
 mod attempts;
 
-use crate::model::{self, Counters, Event, Leader, Model, NoDeeper, Variant};
+use crate::model::{self, Counters, Counting, Event, Leader, Model, NoDeeper, Variant};
 use crate::options::Corrections;
 use crate::sys::cpu::ARM64;
 pub(crate) use attempts::{CoreCounters, Means, attempts};
@@ -78,6 +78,17 @@ pub(crate) fn choose(counters: &'static Counters, leader: Leader, taken: usize, 
         deepest,
         no_deeper: if deepest < most { WATCHDOG } else { counters.no_deeper },
     }
+}
+
+/// The level that a core's counters have, in one group or in parts, but not beside the NMI watchdog.
+pub(crate) fn withheld_by_watchdog(model: &'static Model) -> Option<u32> {
+    let Counting::Counters(counters) = model.counting else { return None };
+    let leader = leader(counters, None);
+    let deepest = |taken| {
+        let of_parts = model::level_of_parts(model, &leader, taken);
+        of_parts.max(choose(counters, leader, taken, 0).deepest)
+    };
+    (meets_watchdog(model, &leader) && deepest(1) < deepest(0)).then(|| deepest(0))
 }
 
 /// The variants in which a core may be counted by general-purpose counters, the one that tells most first; None: its own, or its P-cores' by

@@ -2,10 +2,12 @@
 #![forbid(unsafe_code)]
 
 use super::{Outcome, Surroundings, Verdict};
+use crate::detect::remedies::Obstacle;
 use crate::detect::{DEVICES, device};
 use crate::error::TD_ENOTCOUNTING;
 use crate::handle::{Info, Path};
-use crate::model::Counting;
+use crate::model::{self, Counting};
+use crate::plan;
 use crate::sys::{Kernel, READ_INSTRUCTION};
 
 /// Part of the time that a group counts if it is not multiplexed.
@@ -44,13 +46,17 @@ pub(super) fn rdpmc<K: Kernel>(m: &Surroundings<K>) -> Outcome {
 pub(super) fn nmi_watchdog<K: Kernel>(m: &Surroundings<K>) -> Outcome {
     match m.text("/proc/sys/kernel/nmi_watchdog").as_deref() {
         Some("0") => Outcome::good("off"),
-        Some(_) => Outcome::note(
-            format!(
-                "on: it holds one counter of each CPU, of cycles or a general one{}",
-                registers_beside(m)
-            ),
-            "only if events that you count beside those take turns: sysctl kernel.nmi_watchdog=0",
-        ),
+        Some(_) => {
+            let holds = "on: it holds one counter of each CPU, of cycles or a general one";
+            let without = Obstacle::Watchdog.short();
+            match model::of_cpu(&m.cpu).and_then(|(_, row)| plan::withheld_by_watchdog(row)) {
+                Some(level) => Outcome::note(format!("{holds}, which level {level} needs"), without),
+                None => Outcome::note(
+                    format!("{holds}{}", registers_beside(m)),
+                    format!("only if events that you count beside those take turns: {without}"),
+                ),
+            }
+        }
         None => Outcome::unknown("/proc/sys/kernel/nmi_watchdog cannot be read"),
     }
 }

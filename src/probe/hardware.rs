@@ -67,6 +67,11 @@ pub(super) fn hybrid<K: Kernel>(m: &Surroundings<K>) -> Outcome {
     if m.open.as_ref().is_ok_and(|opened| opened.info.pmu.contains(',')) {
         return Outcome::good(format!("{layout}; both kinds are counted"));
     }
+    if m.open.is_err() {
+        return Outcome::unknown(format!(
+            "{layout}; which of them count is not known, as td_open does not work"
+        ));
+    }
     let pin = format!("keep the thread on P-cores: taskset -c {p_cores}");
     match m.status("Cpus_allowed_list") {
         Some(allowed) if !numbers(&p_cores).any(|cpu| contains(&allowed, cpu)) => Outcome::new(

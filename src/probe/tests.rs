@@ -317,6 +317,10 @@ fn the_watchdog_is_no_wall() {
     let of_zen = report_on(&kernel, zen);
     let told = finding(&of_zen, "nmi_watchdog");
     assert!(told.found.contains("holds one counter") && !told.found.contains("SLOTS"), "{}", told.found);
+    assert!(
+        told.found.ends_with("which level 2 needs") && told.remedy == "sysctl kernel.nmi_watchdog=0",
+        "{told:?}"
+    );
     assert_eq!(first_blocker(&report), "none");
 }
 
@@ -372,6 +376,11 @@ fn hybrid_machines_say_where_things_are_counted() {
 
     kernel.add("/proc/thread-self/status", "Cpus_allowed_list:\t1\n");
     is(&report(&kernel), "hybrid", Verdict::Good, "stays on P-cores", "");
+
+    // (of what cannot be opened nobody knows what it would count)
+    let refused = |_: &ScriptedKernel| Err(Error::errno(libc::EACCES, "refused"));
+    let refused = Surroundings::new(&kernel, spr(), true, refused, all_free).survey();
+    is(&refused, "hybrid", Verdict::Unknown, "P-cores: CPUs 0-1, E-cores: 2-3", "");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::settings::Settings;
 use crate::whom::{RecordedProcesses, online, processes};
 use std::collections::BTreeSet;
 use std::io;
-use topdown::{Error, SampledEvents};
+use topdown::{Error, Obstacle, SampledEvents};
 
 /// Of processes that have ended longer ago than this no samples come any more.
 const FORGET_NS: u64 = 2_000_000_000;
@@ -24,7 +24,7 @@ fn refused(error: io::Error) -> Error {
     }
     Error::new(refusal.code(), "perf_event_open on a CPU is denied")
         .why("kernel.perf_event_paranoid is above 0, or a security module (LSM) forbids it")
-        .remedy("set it (`sysctl kernel.perf_event_paranoid=0`), or give the program CAP_PERFMON")
+        .remedy(Obstacle::Paranoid { found: None, needed: 0 }.short())
 }
 
 impl Recorder {
