@@ -10,7 +10,8 @@ use crate::require::{Requirement, judged};
 use crate::say;
 use crate::stat::{StatTarget, cpu_list};
 use crate::sys::{self, End, Interrupts};
-use sampled::{AnyRecorder, Sampled};
+use sampled::AnyRecorder;
+pub use sampled::Sampled;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
@@ -343,7 +344,10 @@ impl Arguments {
         let (ran, recorder) = ran.map_err(|error| not_run(program, &error))?;
         match recorder {
             Ok(recorder) => _ = self.write(recorder, elapsed, view, &heading).map_err(|why| say(&why)),
-            Err(why) => say(&format!("nothing is recorded: {why}")),
+            Err(why) => {
+                say(&format!("nothing is recorded: {why}"));
+                return judged(ran.end, self.require.map(|_| "nothing is recorded".into()));
+            }
         }
         Ok(ran.end)
     }
