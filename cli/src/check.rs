@@ -1,6 +1,10 @@
 //! `topdown check`: what can be measured here.
 
+mod abilities;
+mod summary;
+
 use crate::{describe, print, say};
+use abilities::{Ability, abilities};
 use serde::Serialize;
 use std::process::ExitCode;
 use topdown::{Finding, Info, Path, Survey, Verdict, probe};
@@ -31,7 +35,10 @@ pub struct Arguments {
 
 /// What `topdown check --help` says of the rest.
 pub const HELP: &str = "\
-Each line is a probe, in the order in which a measurement meets these things: its name, a verdict,
+First comes what can be done here, what goes no further (no more) and what cannot be done, each with the reason, and what
+permits it, where that is a setting. Each thing was tried.
+
+Below that each line is a probe, in the order in which a measurement meets these things: its name, a verdict,
 what was found, and behind an arrow what to do about it. Verdicts:
   good     as it should be
   note     does not keep anybody from measuring, but is worth knowing
@@ -42,9 +49,14 @@ The counters are opened as td_open opens them by default, and watched for 20 ms;
 general counters are free. Nothing is changed.
 
 With --json:
-  {\"findings\": [{\"name\": \"rdpmc\", \"found\": \"...\", \"verdict\": \"good\", \"remedy\": \"\"}, ...],
+  {\"abilities\": [{\"name\": \"stat\", \"can\": true, \"level\": 6, \"how\": null, \"why\": \"\",
+                  \"remedies\": [{\"reach\": \"once\", \"what\": \"...\"}, ...]}, ...],
+   \"findings\": [{\"name\": \"rdpmc\", \"found\": \"...\", \"verdict\": \"good\", \"remedy\": \"\"}, ...],
    \"overall\": {\"works\": true, \"code\": 0, \"path\": \"rdpmc\", \"level\": 2, \"slots_per_cycle\": 6,
                \"core\": \"...\", \"cpu\": \"...\"}}
+Abilities are \"stat\", \"run\", \"regions\", \"record\", \"drill\", \"record_tpebs\", \"kernel\", \"all_cpus\" and
+\"record_all_cpus\"; `how` is \"rdpmc\" or \"read\" of regions, \"slots\" or \"time\" of what records; `why` is why it cannot be done, or goes no further, and `reach`
+\"once\", \"for good\", \"one command\" or \"container\".
 Verdicts are \"good\", \"note\", \"wall\" (a BLOCKER) and \"unknown\"; a remedy may be empty. `overall` is the default
 open: `code` is what td_open returns, `path` is \"rdpmc\" or \"read\", `slots_per_cycle` is 0 if not
 known; where the open does not work, all but `works` and `code` are null. Names and values stay as
@@ -75,9 +87,15 @@ pub fn run(arguments: &Arguments) -> ExitCode {
             }
         };
     }
-    let survey = probe();
-    let text =
-        if arguments.json { json(&survey) } else { table(&survey.findings, &Layout::of(Stream::Output)) };
+    let (survey, abilities) = (probe(), abilities());
+    let in_container = survey.findings.iter().any(|f| f.name == "container" && f.verdict != Verdict::Good);
+    let text = match arguments.json {
+        true => json(&survey, &abilities, in_container),
+        false => {
+            let layout = Layout::of(Stream::Output);
+            summary::text(&abilities, in_container, &layout) + &table(&survey.findings, &layout)
+        }
+    };
     match print(&text) {
         Err(error) => {
             say(&error.to_string());
@@ -118,6 +136,7 @@ fn table(findings: &[Finding], layout: &Layout) -> String {
 
 #[derive(Serialize)]
 struct CheckJson<'r> {
+    abilities: Vec<summary::AbilityJson>,
     findings: Vec<JsonFinding<'r>>,
     overall: Overall<'r>,
 }
@@ -141,10 +160,11 @@ struct Overall<'r> {
     cpu: Option<&'r str>,
 }
 
-fn json(survey: &Survey) -> String {
+fn json(survey: &Survey, abilities: &[Ability], in_container: bool) -> String {
     let info = survey.open.as_ref().ok();
     let findings = survey.findings.iter();
     let json = CheckJson {
+        abilities: summary::json(abilities, in_container),
         findings: findings
             .map(|Finding { name, found, verdict, remedy }| JsonFinding {
                 name,

@@ -27,6 +27,30 @@ fn json_is_as_the_help_says() {
         assert!(finding["remedy"].is_string() && !finding["found"].as_str().expect("a text").is_empty());
         assert!(["good", "note", "wall", "unknown"].contains(&finding["verdict"].as_str().expect("a word")));
     }
+    let abilities = json["abilities"].as_array().expect("a list");
+    let names = [
+        "stat",
+        "run",
+        "regions",
+        "record",
+        "drill",
+        "record_tpebs",
+        "kernel",
+        "all_cpus",
+        "record_all_cpus",
+    ];
+    assert_eq!(abilities.iter().map(|one| one["name"].as_str().expect("a name")).collect::<Vec<_>>(), names);
+    for ability in abilities {
+        let keys: Vec<_> = ability.as_object().expect("an object").keys().collect();
+        assert_eq!(keys, ["can", "how", "level", "name", "remedies", "why"]);
+        assert!(ability["can"] == true || !ability["why"].as_str().expect("a text").is_empty(), "{ability}");
+        for remedy in ability["remedies"].as_array().expect("a list") {
+            assert!(
+                ["once", "for good", "one command", "container"]
+                    .contains(&remedy["reach"].as_str().expect("a word"))
+            );
+        }
+    }
     let overall = json["overall"].as_object().expect("an object");
     let works = overall["works"].as_bool().expect("yes or no");
     assert_eq!(overall["code"] == 0, works);
@@ -47,6 +71,11 @@ fn the_exit_status_says_whether_the_default_open_works() {
 #[test]
 fn people_read_the_same_in_lines_that_fit() {
     let text = text(&check(&[]));
+    let (summary, text) = text.split_once("\n\n").expect("a summary, and an empty line");
+    assert!(
+        summary.starts_with("you can: ") && summary.lines().all(|line| line.chars().count() <= 100),
+        "{summary}"
+    );
     let json = object(&check(&["--json"]));
     let names: Vec<_> =
         text.lines().filter_map(|line| line.split(' ').next()).filter(|n| !n.is_empty()).collect();

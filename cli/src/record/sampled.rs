@@ -6,6 +6,7 @@ use crate::require::Requirement;
 use crate::say;
 use crate::stat::StatTarget;
 use crate::stat::levels::cause;
+use clap::Parser;
 use std::time::Duration;
 use topdown::SampledEvents;
 use topdown_record::{
@@ -114,6 +115,23 @@ impl Sampled {
                 }
             )),
         }
+    }
+
+    /// What `topdown record` with these options would sample of a command, once it was opened on this process.
+    ///
+    /// # Errors
+    /// Nothing, and why.
+    pub fn here(options: &[&str]) -> Result<Sampled, String> {
+        #[derive(clap::Parser)]
+        struct Alone {
+            #[command(flatten)]
+            arguments: Arguments,
+        }
+        let Alone { arguments } = Alone::try_parse_from([&["record"], options, &["true"]].concat())
+            .map_err(|error| error.to_string())?;
+        let sampled = Sampled::of(&arguments)?;
+        sampled.recorder(&arguments, &[std::process::id() as i32], true)?;
+        Ok(sampled)
     }
 
     /// Opens it.

@@ -168,9 +168,9 @@ impl TurnPlan {
     }
 }
 
-/// The level that is counted if this one cannot be, which a line says; None: it can be.
+/// The level that is counted if this one cannot be, which a line says; None: it can be, or none can, and who opens it says why.
 fn level_instead(level: u32, trial: &LevelTrial) -> Option<u32> {
-    let reached = trial.reached(level);
+    let reached = trial.reached(level).ok()?;
     say(&reached.remark(level)?);
     Some(reached.level)
 }

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::cpus::cpus_of;
-use super::drill::P_CORES;
+use super::drill::{DEEPEST, P_CORES};
 use std::collections::BTreeSet;
 use topdown::{Error, Options, SourceKind, TD_NODE_NONE, TopDown, TurnPart, deep_tree, subtrees_of_level};
 
@@ -15,45 +15,61 @@ pub struct LevelTrial<'a> {
     pub source: SourceKind,
 }
 
-/// The level that is counted where another one was asked for.
+/// The level that is counted where one was asked for.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ReachedLevel {
+    /// Down to here it is counted.
     pub level: u32,
-    /// Why the next one is not; empty: it is the one that was asked for.
+    /// The deepest level that the groups tell, of a tree that has no deeper one.
+    pub told: u32,
+    /// Why the next one is not counted; empty: it is the one that was asked for.
     pub why_no_deeper: String,
 }
 
 impl LevelTrial<'_> {
-    /// The deepest level down to this one that can be counted. (Where nothing can, that one: who opens it says why.)
-    pub fn reached(&self, asked: u32) -> ReachedLevel {
+    /// The deepest level down to this one that can be counted.
+    ///
+    /// # Errors
+    /// None can be, and why.
+    pub fn reached(&self, asked: u32) -> Result<ReachedLevel, String> {
         deepest(asked, |level| self.counts(level))
     }
 
-    /// Whether this level can be counted, or why not.
-    fn counts(&self, level: u32) -> Result<(), String> {
-        let part = |subtree| TurnPart { subtree, group: 0 };
-        let parts: Vec<TurnPart> = subtrees_of_level(level).into_iter().map(part).collect();
-        if !parts.is_empty() {
-            return self.any_counts(&parts);
-        }
-        if level > 2 {
-            return self.any_counts(&self.deep_parts(level)?);
-        }
-        let whole = Options { level, source: self.source, kernel: self.kernel, ..Options::default() };
-        TopDown::open(&whole).map(drop).map_err(|why| cause(&why))
+    /// Whether levels below 2 can be counted, and down to which they go.
+    ///
+    /// # Errors
+    /// They cannot be, and why.
+    pub fn deep(&self) -> Result<u32, String> {
+        let (parts, told) = self.deep_parts(DEEPEST)?;
+        self.any_counts(&parts).map(|()| told)
     }
 
-    /// What counts deeper levels down to this one.
-    fn deep_parts(&self, level: u32) -> Result<Vec<TurnPart>, String> {
+    /// Which level the groups tell that count this one, or why none do.
+    fn counts(&self, level: u32) -> Result<u32, String> {
+        let part = |subtree| TurnPart { subtree, group: 0 };
+        let parts: Vec<TurnPart> = subtrees_of_level(level).into_iter().map(part).collect();
+        let (parts, told) = match &parts[..] {
+            [] if level > 2 => self.deep_parts(level)?,
+            _ => (parts, level),
+        };
+        if !parts.is_empty() {
+            return self.any_counts(&parts).map(|()| told);
+        }
+        let whole = Options { level, source: self.source, kernel: self.kernel, ..Options::default() };
+        TopDown::open(&whole).map(|_| level).map_err(|why| cause(&why))
+    }
+
+    /// What counts deeper levels down to this one, and which it tells.
+    fn deep_parts(&self, level: u32) -> Result<(Vec<TurnPart>, u32), String> {
         let tree = deep_tree().ok_or("no deeper level is published for this CPU")?;
         only_p_cores(self.cpus)?;
         let groups = tree.groups_of(level, &[]).into_iter().filter(|group| group.level > 2);
-        let parts: Vec<TurnPart> =
-            groups.map(|group| TurnPart { subtree: TD_NODE_NONE, group: group.number }).collect();
-        if parts.is_empty() {
-            return Err(NO_ROOM.into());
+        let (mut parts, mut told) = (Vec::new(), 0);
+        for group in groups {
+            parts.push(TurnPart { subtree: TD_NODE_NONE, group: group.number });
+            told = told.max(group.level);
         }
-        Ok(parts)
+        if parts.is_empty() { Err(NO_ROOM.into()) } else { Ok((parts, told)) }
     }
 
     fn any_counts(&self, parts: &[TurnPart]) -> Result<(), String> {
@@ -86,7 +102,7 @@ pub fn only_p_cores(cpus: Option<&BTreeSet<u32>>) -> Result<(), String> {
         Some(p_cores) if !cpus.is_some_and(|cpus| cpus.is_subset(&p_cores)) => {
             let p_cores: Vec<String> = p_cores.iter().map(u32::to_string).collect();
             Err(format!(
-                "levels 3 to 6 and companion figures are of this CPU's P-cores alone: `topdown stat -C {}` counts these",
+                "levels 3 to 6 and companion figures are of this CPU's P-cores alone: `topdown stat -C {}` counts these, by whoever may count CPUs",
                 p_cores.join(",")
             ))
         }
@@ -103,22 +119,21 @@ pub fn cause(why: &Error) -> String {
     }
 }
 
-fn deepest(asked: u32, counts: impl Fn(u32) -> Result<(), String>) -> ReachedLevel {
-    let as_asked = ReachedLevel { level: asked, why_no_deeper: String::new() };
+fn deepest(asked: u32, counts: impl Fn(u32) -> Result<u32, String>) -> Result<ReachedLevel, String> {
     let mut why_no_deeper = String::new();
     for level in (1..=asked).rev() {
         match counts(level) {
-            Ok(()) => return ReachedLevel { level, why_no_deeper },
+            Ok(told) => return Ok(ReachedLevel { level, told, why_no_deeper }),
             Err(why) => why_no_deeper = why,
         }
     }
-    as_asked
+    Err(why_no_deeper)
 }
 
 impl ReachedLevel {
     /// That it is another one than was asked for; None: it is that one.
     pub fn remark(&self, asked: u32) -> Option<String> {
-        let ReachedLevel { level, why_no_deeper } = self;
+        let ReachedLevel { level, why_no_deeper, .. } = self;
         (*level < asked).then(|| {
             format!(
                 "--td-level {asked}: level {level} is counted, the deepest that can be here: {why_no_deeper}"
@@ -131,25 +146,24 @@ impl ReachedLevel {
 mod tests {
     use super::*;
 
-    fn reached(asked: u32, most: u32) -> ReachedLevel {
-        deepest(asked, |level| if level <= most { Ok(()) } else { Err(format!("no {level}")) })
+    fn reached(asked: u32, most: u32) -> Result<ReachedLevel, String> {
+        deepest(asked, |level| if level <= most { Ok(level) } else { Err(format!("no {level}")) })
     }
 
     #[test]
     fn the_deepest_level_is_counted_and_the_reason_is_that_of_the_next_one() {
-        assert_eq!(reached(2, 2), ReachedLevel { level: 2, why_no_deeper: String::new() });
-        assert_eq!(reached(2, 2).remark(2), None);
-        let less = reached(6, 1);
-        assert_eq!(less, ReachedLevel { level: 1, why_no_deeper: "no 2".into() });
+        let as_asked = reached(2, 2).unwrap();
+        assert_eq!(as_asked, ReachedLevel { level: 2, told: 2, why_no_deeper: String::new() });
+        assert_eq!(as_asked.remark(2), None);
+        let less = reached(6, 1).unwrap();
+        assert_eq!(less, ReachedLevel { level: 1, told: 1, why_no_deeper: "no 2".into() });
         assert!(
-            less.remark(6)
-                .is_some_and(|remark| remark.contains("level 1 is counted") && remark.ends_with("no 2"))
+            less.remark(6).is_some_and(|said| said.contains("level 1 is counted") && said.ends_with("no 2"))
         );
     }
 
     #[test]
-    fn where_nothing_counts_it_is_left_to_who_opens_it() {
-        assert_eq!(reached(3, 0), ReachedLevel { level: 3, why_no_deeper: String::new() });
-        assert_eq!(reached(3, 0).remark(3), None);
+    fn where_nothing_counts_the_reason_is_that_of_level_1() {
+        assert_eq!(reached(3, 0), Err("no 1".into()));
     }
 }

@@ -29,7 +29,7 @@ mod stretches;
 mod table;
 pub mod target;
 mod tasks;
-mod timed;
+pub mod timed;
 mod watch;
 mod whole;
 
