@@ -75,7 +75,7 @@ try() { # try NAME CAN LEVEL HOW
     regions-false) ends 123 'no slots' run --inside --require slots -o "$scratch/r.txt" -- sh -c "$short";;
     record-*) records "$can" "$how";;
     record_all_cpus-*) records "$can" "$how" -a;;
-    drill-true) [ $deep != yes ] || ends 0 '' stat --drill --require 3 -o "$scratch/r.json" -- sh -c "$long";;
+    drill-true) [ "$deep" != yes ] || ends 0 '' stat --drill --require 3 -o "$scratch/r.json" -- sh -c "$long";;
     drill-false) ends no '' stat --drill --require 3 -o "$scratch/r.json" -- sh -c "$short";;
     record_tpebs-true) ends 0 '' stat --record-tpebs -o "$scratch/r.txt" -- sh -c "$some"; ! grep -q 'cannot be sampled' "$scratch/said";;
     record_tpebs-false) ends 125 '' stat --record-tpebs -- sh -c "$short" || ends 0 'nothing is measured\|cannot be sampled' stat --record-tpebs -o "$scratch/r.txt" -- sh -c "$short" ;;
