@@ -160,7 +160,7 @@ mod tests {
             ability("regions", Err(paranoid(2))),
             ability("top", Err(paranoid(0))),
         ];
-        let text = text(&all, false);
+        let text = text(&all, false, &Layout::FILE);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "you can:   stat to level 2, record (time by function, no slots)");
         assert_eq!(lines[1], "no more:   record: it is 4, not 2");
@@ -169,13 +169,19 @@ mod tests {
         assert_eq!(lines[4], "to have more of record, run, regions:");
         assert_eq!(text.matches("sysctl.d").count(), 1);
         assert!(text.contains("to have top (the other ways as above):\n  once         sudo sysctl kernel.perf_event_paranoid=0\n"));
-        assert!(text.ends_with("\n\n") && lines.iter().all(|line| line.chars().count() <= WIDTH));
+        assert!(
+            text.ends_with("\n\n") && lines.iter().all(|line| line.chars().count() <= Layout::FILE.columns)
+        );
     }
 
     #[test]
     fn who_can_do_nothing_reads_that() {
         assert_eq!(
-            text(&[ability("stat", Err(Refusal { why: "no PMU".into(), obstacle: None }))], true),
+            text(
+                &[ability("stat", Err(Refusal { why: "no PMU".into(), obstacle: None }))],
+                true,
+                &Layout::FILE
+            ),
             "you can:   nothing\nnot:       stat: no PMU\n\n"
         );
     }
