@@ -19,7 +19,7 @@ counts() {
   said=$(grep -c -- "level $got is counted, the deepest that can be here: .*$word" "$scratch/said" || true)
   [ $code = 0 ] && ! grep -q 'the tree \(is\|are\) not counted\|is measured' "$scratch/said" &&
     [ "$said" = $((got < level)) ] && ! sed '1,/^ran$/d' "$scratch/said" | grep -q -- --td-level &&
-    ! grep -q '"trouble": "[^"]' "$scratch/r.json" || { echo "$* --td-level $level: exit status $code: $(cat "$scratch/said")"; exit 1; }
+    ! grep -q '"trouble": "[^"]' "$scratch/r.json" || { echo "$* --td-level $level for $got: exit status $code: $(cat "$scratch/said")"; exit 1; }
 }
 
 both() { # both LEVEL GOT WORD : by `stat` and by `run`
@@ -29,6 +29,7 @@ both() { # both LEVEL GOT WORD : by `stat` and by `run`
 
 case $MACHINE-$device in
   zen[45]-*)
+    sets $kernel/nmi_watchdog 1
     both 2 1 'NMI watchdog'
     both 3 1 'NMI watchdog'
     sets $kernel/nmi_watchdog 0
@@ -47,7 +48,7 @@ case $MACHINE-$device in
     both 3 3 ''
     command -v perf > /dev/null || exit 0
     event=cpu/event=0xc4/
-    perf stat -o /dev/null -a -e "{$event,$event,$event,$event}:D" sleep 1000 &
+    perf stat -o /dev/null -a -e "{$event,$event,$event,$event}:D" & # (with a command it would not end before that)
     finally "kill $!"
     sleep 1
     counts 2 1 'others hold' stat

@@ -13,6 +13,8 @@ enum { WORK = TD_SAMPLE_WORK_AFTER | TD_SAMPLE_WORK_BEFORE }; /* of a reading on
 #define MOST_EXECUTION(level) ((level) == 2 ? 294 : 226)
 static uint64_t seed;
 static td_t *td;
+/* What corrects level 1 is not counted, and is in its error. */
+static int is_uncorrected;
 
 static void nap(void)
 {
@@ -57,6 +59,8 @@ static void one_region(int level)
         shares_are(share, truth.l2, 8, l2.error, (double)l2.slots, "level 2");
     }
     CHECK(l1.running == 1.0 && l1.slots > 0);
+    if (is_uncorrected)
+        return;
     if (naps == 0 && !(before.flags & WORK) && !(after.flags & WORK) && own(&before)->base.error == own(&after)->base.error)
         CHECK_NEAR(l1.error, 0, 1920.0 / (double)l1.slots + 0.001); /* skid alone (shares are made to add up to 1) */
     if (l1.slots > 1000000) /* and what the library does after a switch: up to 24,800 slots are its own */
@@ -134,6 +138,7 @@ int main(int argc, char **argv)
         needs_known_mix();
     td = counted();
     const struct td_info info = info_of(td);
+    is_uncorrected = strstr(info.core, "fewer counters") != NULL;
     CHECK(info.counters == 3 || info.counters == 4 || info.counters == 7 || info.counters == 8);
     printf("%s, level %u, path %u%s%s\n", info.core, info.level, info.path, info.note[0] ? ": " : "", info.note);
     CHECK_EQ(info.path, TD_PATH_RDPMC);
