@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::outcome::Failure;
-use crate::stat::drill::DEEPEST;
+use crate::stat::levels::DEEPEST;
 use crate::sys::End;
 use std::str::FromStr;
 use topdown_report::Report;

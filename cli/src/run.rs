@@ -3,7 +3,8 @@
 use crate::metrics::Endpoint;
 use crate::outcome::{FAILED, Failure, ended, failed, not_run, place, write_timeline};
 use crate::require::{Requirement, judged};
-use crate::stat::drill::{DEEPEST, DeepNodes, TurnPlan};
+use crate::stat::drill::{DeepNodes, TurnPlan};
+use crate::stat::levels::DEEPEST;
 use crate::stat::levels::LevelTrial;
 use crate::stat::{LONGEST, OutsideGroups};
 use crate::sys::{self, End, OpenedWatch};

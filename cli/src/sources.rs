@@ -1,6 +1,7 @@
 //! Who counts what of `topdown run`: the whole from outside, and regions by the library inside, of counters that both want.
 #![forbid(unsafe_code)]
 
+use crate::stat::{E_CORES, P_CORES};
 use crate::{sys, unmeasured};
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -77,9 +78,6 @@ pub fn shared() -> Option<SharedCounters> {
         inside: inside.into_iter().filter(|(_, value)| !value.is_empty()).collect(),
     })
 }
-
-const P_CORES: &str = "cpu_core";
-const E_CORES: &str = "cpu_atom";
 
 /// Whether no counter is left for what corrects such a group; None: it does not open.
 pub fn is_bounded(options: &Options) -> Option<bool> {

@@ -2,8 +2,8 @@
 #![forbid(unsafe_code)]
 
 use crate::record::Sampled;
-use crate::stat::drill::{DEEPEST, DeepNodes, TurnPlan};
-use crate::stat::levels::{LevelTrial, cause};
+use crate::stat::drill::{DeepNodes, TurnPlan};
+use crate::stat::levels::{DEEPEST, LevelTrial, cause};
 use crate::stat::{StatTarget, timed};
 use crate::{preload, sys};
 use std::fs;

@@ -1,10 +1,9 @@
 //! The options of `topdown stat`.
 #![forbid(unsafe_code)]
 
-use super::cpus::cpu_list;
-use super::drill::{DEEPEST, DeepNodes, TurnPlan};
-use super::ipc::E_CORES;
-use super::levels::LevelTrial;
+use super::cpus::{E_CORES, cpu_list};
+use super::drill::{DeepNodes, TurnPlan};
+use super::levels::{DEEPEST, LevelTrial};
 use super::rows_per::RowsPer;
 use super::table::Style;
 use super::target::StatTarget;

@@ -8,6 +8,9 @@ use std::str;
 use std::sync::OnceLock;
 use topdown_seam::numbers;
 
+/// The PMUs of a hybrid CPU's two kinds of cores.
+pub const P_CORES: &str = "cpu_core";
+pub const E_CORES: &str = "cpu_atom";
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 /// CPUs of a list such as `0-3,7`.

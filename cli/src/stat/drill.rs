@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use super::companions;
-use super::levels::{LevelTrial, NO_ROOM, only_p_cores};
+use super::levels::{DEEPEST, LevelTrial, NO_ROOM, only_p_cores};
 use super::metric_files::{self, MetricFiles};
 use crate::outcome::{Failure, failed};
 use crate::say;
@@ -15,11 +15,8 @@ use topdown::{
 use topdown_report::model::{BottleneckFigure, CompanionFigure, Finding};
 use topdown_report::{Format, NodeKind, ShareInterval};
 
-/// The PMU of a hybrid CPU's P-cores.
-pub const P_CORES: &str = "cpu_core";
 /// The name of `--metrics` that asks for all retire latencies.
 const LATENCY: &str = "latency";
-pub use topdown::DEEPEST_PUBLISHED as DEEPEST;
 
 /// Groups that take turns beside the one of whole levels; none: that counts all.
 #[derive(Clone, Debug, Default)]

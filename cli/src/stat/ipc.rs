@@ -2,6 +2,7 @@
 //! counted.
 #![forbid(unsafe_code)]
 
+use super::cpus::{E_CORES, P_CORES};
 use perf_event_open_sys::bindings::{
     PERF_COUNT_HW_CPU_CYCLES, PERF_COUNT_HW_INSTRUCTIONS, PERF_TYPE_HARDWARE,
 };
@@ -10,9 +11,6 @@ use topdown::{CoreKind, Options, SourceKind, Target, TopDown};
 use topdown_seam::page::Times;
 use topdown_seam::thread::on_cpus;
 use topdown_seam::{Attr, Kernel, Linux, group_read};
-
-/// The PMU of a hybrid CPU's E-cores.
-pub(super) const E_CORES: &str = "cpu_atom";
 
 /// An open pair.
 pub struct Ipc {
@@ -77,7 +75,7 @@ impl Ipc {
             let kind = IpcPmu { pmu, number: if cpus.is_some() { number } else { 0 } };
             on_cpus(cpus.as_deref(), || kind.fits(options) == Some(true))?.then_some(kind)
         };
-        ["cpu", "cpu_core", E_CORES].into_iter().filter_map(kind).collect()
+        ["cpu", P_CORES, E_CORES].into_iter().filter_map(kind).collect()
     }
 
     pub fn read(&self) -> Option<IpcCounts> {

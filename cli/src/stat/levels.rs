@@ -1,10 +1,11 @@
 //! Which level can be counted here: found out before anything runs.
 #![forbid(unsafe_code)]
 
-use super::cpus::cpus_of;
-use super::drill::{DEEPEST, P_CORES};
+use super::cpus::{P_CORES, cpus_of};
 use std::collections::BTreeSet;
 use topdown::{Error, Options, SourceKind, TD_NODE_NONE, TopDown, TurnPart, deep_tree, subtrees_of_level};
+
+pub use topdown::DEEPEST_PUBLISHED as DEEPEST;
 
 /// What is to be counted, and by what.
 pub struct LevelTrial<'a> {

@@ -43,7 +43,7 @@ use arguments::Show;
 pub use arguments::{Arguments, HELP, LONGEST, USAGE};
 use columns::columns;
 use counted::CountedGroups;
-pub use cpus::cpu_list;
+pub use cpus::{E_CORES, P_CORES, cpu_list};
 use drill::TurnPlan;
 use figures::{StatFigures, apart, by_pmu};
 use group::GroupCount;
