@@ -6,14 +6,17 @@
 #include "lib/functions.h"
 #include "lib/profile.h"
 #include <pthread.h>
+#include <stdbool.h>
 #include <sys/syscall.h>
 
 FUNCTION(much)
 FUNCTION(less)
 
 /* Instructions of user mode: two a turn, and of a call five. */
-enum { TURNS = 100000, TIMES_LESS = 3, KERNEL_CALLS = 2000, EXECS = 10 };
+enum { TURNS = 100000, TURNS_IN_STEP = 124300, NAP_US = 3000, ROUNDS_A_NAP = 5, TIMES_LESS = 3, KERNEL_CALLS = 2000, EXECS = 10 };
 static int rounds;
+static bool has_naps;
+static uint64_t turns = TURNS;
 
 static __attribute__((noinline, noclone)) void calls(uint64_t count)
 {
@@ -24,10 +27,12 @@ static __attribute__((noinline, noclone)) void calls(uint64_t count)
 static void *works(void *has_calls)
 {
     for (int round = 0; round < rounds; round++) {
-        much(TIMES_LESS * TURNS);
-        less(TURNS);
+        much(TIMES_LESS * turns);
+        less(turns);
         if (has_calls)
             calls(KERNEL_CALLS);
+        if (has_naps)
+            usleep(NAP_US);
     }
     return NULL;
 }
@@ -39,6 +44,10 @@ static int program(char **argv)
     const char *const how = argv[2];
     const int left = strncmp(how, "execs", 5) == 0 ? atoi(how + 5) : 0;
     rounds = atoi(argv[3]) / (left > 0 ? EXECS : 1);
+    if (strcmp(how, "in step") == 0) /* with a timer of one millisecond */
+        turns = TURNS_IN_STEP;
+    has_naps = strcmp(how, "naps") == 0; /* a function always follows one */
+    rounds /= has_naps ? ROUNDS_A_NAP : 1;
     if (strcmp(how, "threads") == 0) {
         CHECK_EQ(pthread_create(&other, NULL, works, NULL), 0);
         works(NULL);
@@ -104,11 +113,13 @@ int main(int argc, char **argv)
         return program(argv);
     stat_begins_without_mix();
     kernel_never_lowers();
-    static const char *const HOWS[] = {"alone", "threads", "started", "execs10", "calls"};
+    static const char *const HOWS[] = {"alone", "in step", "threads", "started", "execs10", "calls"};
     for (size_t k = 0; k < sizeof HOWS / sizeof HOWS[0]; k++) {
         recorded((const char *[]){NULL}, HOWS[k], "r.csv");
         time_is_true(HOWS[k], "timer");
     }
+    recorded((const char *[]){NULL}, "naps", "r.csv");
+    time_is_true("naps", "timer");
     /* one that runs already */
     char pid[16];
     const pid_t child = fork();

@@ -31,7 +31,7 @@ pub struct EventShare {
     /// The part of the time for which the counters were not others' (0 to 1).
     #[serde(rename = "time_counted")]
     pub counted: f64,
-    /// PMUs that were sampled.
+    /// PMUs that were sampled; none, if time was.
     pub pmus: Vec<&'static str>,
     /// PMUs of cores of which nothing is in this.
     #[serde(rename = "pmus_without")]
@@ -57,7 +57,7 @@ impl EventShare {
             } else {
                 1.0
             },
-            pmus: sampling.pmus(),
+            pmus: if of.is_time() { Vec::new() } else { sampling.pmus() },
             without: sampling.without().to_vec(),
         }
     }
@@ -67,17 +67,12 @@ impl EventShare {
 /// samples that are left out, and on each thread what came after the last one.
 fn part(tally: &Tally, period: u64) -> Option<ShareInterval> {
     let all = tally.all.count as f64;
-    let part = |stretches: u64| stretches as f64 * period as f64 / all;
-    let low = part(tally.held);
+    let part = |events: u64| (events as f64 / all).min(1.0);
+    let unknown = (tally.parted + tally.lost + tally.threads) * period;
+    let (low, high) = (part(tally.sampled), part(tally.sampled + unknown));
     // (the three events are not read at one instant)
-    (all > 0.0 && low < 1.01 && tally.uncounted == 0).then(|| {
-        let low = low.min(1.0);
-        ShareInterval {
-            value: low,
-            low,
-            high: part(tally.held + tally.parted + tally.lost + tally.threads).min(1.0).max(low),
-        }
-    })
+    let is_known = all > 0.0 && tally.sampled as f64 / all < 1.01 && tally.uncounted == 0;
+    is_known.then_some(ShareInterval { value: low, low, high })
 }
 
 #[cfg(test)]
@@ -87,7 +82,7 @@ mod tests {
 
     fn tally(held: u64, parted: u64, count: u64) -> Tally {
         let all = EventTimes { count, enabled: 10, running: 10 };
-        Tally { held, parted, threads: 1, all, ..Tally::default() }
+        Tally { held, sampled: 100 * held, parted, threads: 1, all, ..Tally::default() }
     }
 
     #[test]

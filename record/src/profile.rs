@@ -423,9 +423,10 @@ impl Profile {
             let worst = in_all.excess.iter().fold(0.0, |worst: f64, one| worst.max(one.abs()));
             let width = events.map_or(1, |events| events.slots_per_cycle);
             let shorter = (recording.settings.gap * u64::from(width)) as f64;
-            let pmu = held.as_ref().and_then(|held| held.pmus.get(kind));
+            let sampled =
+                recording.sampling.as_ref().and_then(|(sampling, _)| sampling.pmus().get(kind).copied());
             cores.push(ProfiledCore {
-                name: events.map(|events| events.core).or(pmu.copied()).unwrap_or_default(),
+                name: events.map(|events| events.core).or(sampled).unwrap_or_default(),
                 nodes: events.map_or(Vec::new(), SampledEvents::nodes),
                 all: whole.figures(&sorted.all[&kind], events, besides, 1.0 - whole.sampled),
                 windows: sorted.windows[&kind],

@@ -386,7 +386,7 @@ impl Recorder {
         }
         for (kind, sample) in samples {
             let (thread, at, stacks) = (sample.tid, sample.time, vec![self.stack(&sample)]);
-            let (weight_ns, latency) = (self.samplings.period(kind), sample.latency);
+            let (weight_ns, latency) = (sample.stands_for, sample.latency);
             self.bursts.push(Burst { kind, thread, at, weight_ns, stacks, latency, ..Burst::default() });
         }
     }
@@ -443,7 +443,9 @@ impl Recorder {
         if self.events.is_empty() {
             let samples = std::mem::take(&mut self.unplaced);
             self.keep_samples(samples);
-            return Instant::now() + if self.samplings.is_empty() { NOBODY } else { DRAINS };
+            // (no program keeps pace with these either)
+            let drains = DRAINS.mul_f64(0.5 + self.chances.random());
+            return Instant::now() + if self.samplings.is_empty() { NOBODY } else { drains };
         }
         self.budget.look();
         let rate = self.rate();

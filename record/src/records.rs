@@ -127,6 +127,8 @@ pub(crate) struct RawSample {
     pub copy: Option<StackCopy>,
     /// Of a sampler that asks for it, in cycles.
     pub latency: Option<u16>,
+    /// Of how many events it is the sample, as the sampler knows.
+    pub stands_for: u64,
 }
 
 impl RawSample {
@@ -315,6 +317,7 @@ mod tests {
             in_kernel: 0,
             stack_pointer: Some(0x7000),
             copy: None,
+            stands_for: 0,
             latency: None,
         };
         assert_eq!(sampled(9, &body, CallGraph::FramePointers), SamplerRecord::Sample(expected.clone()));

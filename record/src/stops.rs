@@ -328,7 +328,7 @@ impl StopRecorder {
         recording.modules = std::mem::take(&mut self.spaces.modules);
         recording.files = Arc::new(std::mem::take(&mut self.spaces.open));
         recording.made = Arc::new(made);
-        recording.sampling = Some((sampling, Tally::of_time(held, self.all_ns.max(sampled))));
+        recording.sampling = Some((sampling, Tally::of_time(held, sampled, self.all_ns.max(sampled))));
         recording
     }
 }

@@ -94,6 +94,7 @@ impl EventSampling {
             precise_ip: 0,
             is_timed: false,
             reload: None,
+            is_random: false,
             is_counted_beside: true,
             kernel: false,
             callers: CallGraph::FramePointers,

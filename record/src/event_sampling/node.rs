@@ -45,6 +45,7 @@ pub(super) fn located(text: &str, period: Option<u64>, sysfs: &Sysfs) -> Result<
         kernel: false,
         callers: CallGraph::FramePointers,
         reload: None,
+        is_random: false,
         is_counted_beside: !event.has_one_counter,
     };
     Ok(SamplingRule {

@@ -74,6 +74,8 @@ pub(crate) struct PmuSampling {
     pub(super) callers: CallGraph,
     /// What makes it a condition; none: each overflow is a sample.
     pub(super) reload: Option<Reload>,
+    /// From one sample to the next it counts another number now and then, so much on average: no program keeps pace with it.
+    pub(super) is_random: bool,
     /// There is a counter for a second one, which counts all.
     pub(super) is_counted_beside: bool,
 }
@@ -210,6 +212,7 @@ fn on_pmu(
         precise_ip: 0,
         is_timed: false,
         reload,
+        is_random: false,
         is_counted_beside: true,
         kernel: false,
         callers: CallGraph::FramePointers,

@@ -17,6 +17,8 @@ use crate::sampler::{PAGE, SampledTarget, switches_attr};
 use perf_event_open_sys::bindings::{PERF_SAMPLE_WEIGHT_STRUCT, perf_event_attr};
 use std::io;
 use topdown_seam::group_read;
+use topdown_seam::identity;
+use topdown_seam::random::Random;
 use topdown_seam::ring::RecordRing;
 
 /// Some 300 samples with ten callers each: those of 10 ms are fewer.
@@ -31,6 +33,8 @@ const RING_PAGES_OF_CPU: usize = 64;
 pub(crate) struct Tally {
     /// Stretches in which the condition held.
     pub held: u64,
+    /// Events for which they stand.
+    pub sampled: u64,
     /// Samples that are left out: the thread was descheduled since the one before, and the two counters do not go on as they were. Or, on
     /// a CPU, another thread has counted in the stretch, too.
     pub parted: u64,
@@ -47,15 +51,16 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// So many samples of so many nanoseconds.
-    pub fn of_time(held: u64, ns: u64) -> Tally {
+    /// So many samples, which stand for so much of all nanoseconds.
+    pub fn of_time(held: u64, sampled: u64, ns: u64) -> Tally {
         let all = EventTimes { count: ns, enabled: ns, running: ns };
-        Tally { held, all, ..Tally::default() }
+        Tally { held, sampled, all, ..Tally::default() }
     }
 
     /// Adds another.
     pub fn add(&mut self, other: Tally) {
         self.held += other.held;
+        self.sampled += other.sampled;
         self.parted += other.parted;
         self.lost += other.lost;
         self.throttled += other.throttled;
@@ -109,6 +114,46 @@ impl Owner {
     }
 }
 
+/// A period lasts for so many samples at the least: what of a program always follows a nap has none before the first period is over.
+const SAMPLES_OF_A_PERIOD: u64 = 64;
+
+/// What an event counts from one sample to the next, another number now and then.
+#[derive(Debug)]
+struct RandomPeriods {
+    random: Random,
+    mean: u64,
+    now: u64,
+    /// Samples with this one.
+    samples: u64,
+    /// What it counted between a sample and the beginning of another period: nothing of that could have a sample.
+    skipped: u64,
+}
+
+impl RandomPeriods {
+    fn new(mean: u64) -> RandomPeriods {
+        let mut random = Random::new(identity::unique());
+        let now = RandomPeriods::one(&mut random, mean);
+        RandomPeriods { random, mean, now, samples: 0, skipped: 0 }
+    }
+
+    fn one(random: &mut Random, mean: u64) -> u64 {
+        ((0.5 + random.part()) * mean as f64) as u64
+    }
+
+    /// So many samples more. If those are enough, another period begins now, some time after the last one.
+    fn taken(&mut self, event: &TaskEvent, samples: &[RawSample]) {
+        self.samples += samples.len() as u64;
+        let Some(last) = samples.last().filter(|_| self.samples >= SAMPLES_OF_A_PERIOD) else { return };
+        let next = RandomPeriods::one(&mut self.random, self.mean);
+        // (one whose thread has ended, or whose CPU has gone, has none)
+        if event.set_period(next).is_ok() {
+            (self.now, self.samples) = (next, 0);
+            let counted = event.times_of_group().map_or(0, |times| times.count);
+            self.skipped += counted.saturating_sub(last.counts.first().copied().unwrap_or(counted));
+        }
+    }
+}
+
 /// An open group.
 #[derive(Debug)]
 pub(crate) struct EventSampler {
@@ -123,6 +168,7 @@ pub(crate) struct EventSampler {
     callers: CallGraph,
     owner: Owner,
     period: u64,
+    random: Option<RandomPeriods>,
     tally: Tally,
     record: Vec<u64>,
 }
@@ -171,7 +217,8 @@ impl EventSampler {
         let is_condition = pmu.reload.is_some();
         // (the order is what bits of masks mean; what has no mask comes last)
         let mut first = attr(pmu, pmu.sampled, pmu.reload.map_or(0, |reload| reload.masks[0]));
-        first.__bindgen_anon_1.sample_period = periods.sampled;
+        let random = pmu.is_random.then(|| RandomPeriods::new(periods.sampled));
+        first.__bindgen_anon_1.sample_period = random.as_ref().map_or(periods.sampled, |random| random.now);
         pmu.callers.set(&mut first);
         first.set_exclude_callchain_kernel((!pmu.kernel).into());
         first.sample_type |= if pmu.is_timed { u64::from(PERF_SAMPLE_WEIGHT_STRUCT) } else { 0 };
@@ -211,6 +258,7 @@ impl EventSampler {
             callers: pmu.callers,
             owner: Owner::of(counted, periods.sampled, is_condition),
             period: periods.sampled,
+            random,
             tally,
             record: Vec::new(),
         })
@@ -224,7 +272,13 @@ impl EventSampler {
             samples.extend(self.taken(record));
         }
         self.record = record;
+        let each = self.random.as_ref().map_or(self.period, |random| random.now);
+        samples.iter_mut().for_each(|sample: &mut RawSample| sample.stands_for = each);
         self.tally.held += samples.len() as u64;
+        self.tally.sampled += samples.len() as u64 * each;
+        if let Some(random) = &mut self.random {
+            random.taken(&self.sampled, &samples);
+        }
         samples
     }
 
@@ -294,6 +348,8 @@ impl EventSampler {
             }
             Owner::Thread { .. } => {}
         }
+        let skipped = self.random.as_ref().map_or(0, |random| random.skipped);
+        all.count = all.count.saturating_sub(skipped);
         self.tally.all = all;
         let is_whole = self.all.is_some() || self.tally.throttled + self.tally.lost == 0;
         self.tally.uncounted = u64::from(!is_whole);

@@ -54,11 +54,6 @@ impl EventSamplings {
         Ok(opened.collect::<io::Result<Vec<_>>>()?.into_iter().flatten().collect())
     }
 
-    /// How many events a sample of this kind stands for.
-    pub fn period(&self, kind: usize) -> u64 {
-        self.0.iter().find(|one| one.kinds.contains(&kind)).map_or(0, |one| one.sampling.period())
-    }
-
     /// Adds what became of the samples of this kind.
     pub fn add(&mut self, kind: usize, more: Tally) {
         self.0.iter_mut().filter(|one| one.kinds.contains(&kind)).for_each(|one| one.tally.add(more));

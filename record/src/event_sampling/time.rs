@@ -10,8 +10,8 @@ use super::written::Periods;
 use crate::settings::Settings;
 use perf_event_open_sys::bindings::{PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_TASK_CLOCK, PERF_TYPE_SOFTWARE};
 
-/// Nanoseconds in a second, but for what keeps samples from going along with a program's own timers.
-const SECOND: u64 = 999_983_017;
+/// In nanoseconds.
+const SECOND: u64 = 1_000_000_000;
 
 /// What samples.
 fn clock(settings: Settings, config: u32, is_counted_beside: bool) -> PmuSampling {
@@ -25,6 +25,7 @@ fn clock(settings: Settings, config: u32, is_counted_beside: bool) -> PmuSamplin
         kernel: settings.kernel,
         callers: settings.callers,
         reload: None,
+        is_random: true,
         is_counted_beside,
     }
 }
