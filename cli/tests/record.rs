@@ -1,5 +1,9 @@
 //! `topdown record`: what it refuses, and where its profile goes, whatever can be counted.
 
+mod running;
+
+use running::Scratch;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -295,6 +299,29 @@ fn a_command_that_is_looked_at_by_stops_runs_as_ever() {
     );
     use std::os::unix::process::ExitStatusExt;
     assert_eq!(run("kill -9 $$").status.signal(), Some(9));
+}
+
+/// A thread that waits for its vfork(2) stops when that has ended, and no earlier: what records waits for it.
+#[test]
+fn a_command_is_let_go_while_it_waits_for_a_vfork() {
+    const PROGRAM: &str = "#include <unistd.h>\n#include <sys/wait.h>\n\
+                           int main() { int status; pid_t child = vfork(); if (child == 0) { sleep(1); _exit(5); } \
+                           waitpid(child, &status, 0); return WEXITSTATUS(status) + 2; }";
+    let scratch = Scratch::new("vfork");
+    let program = scratch.0.join("waits");
+    let mut cc = Command::new("cc");
+    cc.args(["-x", "c", "-o"]).arg(&program).arg("-").stdin(Stdio::piped());
+    let mut cc = cc.spawn().unwrap();
+    cc.stdin.take().unwrap().write_all(PROGRAM.as_bytes()).unwrap();
+    assert!(cc.wait().unwrap().success());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_topdown"));
+    command.args(["record", "--ptrace", "--duration", "0.2", "--"]).arg(&program);
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    if said(&output).contains("nothing is recorded: ptrace: ") {
+        eprintln!("ptrace is forbidden here: nothing is tested");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(7), "{}", said(&output));
 }
 
 #[test]

@@ -13,9 +13,9 @@ use crate::records::{CallGraph, RawSample, StackCopy};
 use crate::settings::Settings;
 use crate::spaces::Spaces;
 use crate::stacks::Stacks;
-use crate::unwind::StackUnwinder;
+use crate::unwind::{MOST_CALLERS, StackUnwinder, code_address};
 use crate::whom::process_of;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
@@ -25,12 +25,12 @@ use topdown::Error;
 use topdown_seam::ptrace::{self, Stop, StopDescriptor, StoppedRegisters};
 use topdown_seam::random::Random;
 
-/// As many callers as the kernel follows by frame pointers.
-const MOST_CALLERS: usize = 127;
 /// Of all time that passes, looking takes no more than such a part.
 const MOST_COST: f64 = 0.02;
-/// Threads that do not come to a stop by then are let go when this process ends.
+/// Threads that do not come to a stop by then, once the command has ended, are let go when this process ends.
 const PATIENCE: Duration = Duration::from_millis(200);
+/// Threads that are to be let go are asked for so often, at the least.
+const LOOKS: Duration = Duration::from_millis(20);
 
 /// A thread that is traced.
 #[derive(Debug)]
@@ -61,6 +61,10 @@ pub struct StopRecorder {
     bursts: Vec<Burst>,
     /// CPU time of all.
     all_ns: u64,
+    /// For how long threads were waited for, to be let go.
+    letting_go: Duration,
+    /// Processes that still ran when the command had ended.
+    left_running: usize,
     random: Random,
 }
 
@@ -88,10 +92,10 @@ fn by_frame_pointers(pid: i32, registers: &StoppedRegisters) -> Vec<u64> {
         }
         let (next, caller) = pair.split_at(8);
         let word = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().expect("8 bytes"));
-        if word(caller) == 0 {
-            break;
+        match code_address(word(caller)) {
+            0 => break,
+            caller => callers.push(caller),
         }
-        callers.push(word(caller));
         (before, frame) = (frame, word(next));
     }
     callers
@@ -136,6 +140,8 @@ impl StopRecorder {
             stacks: Stacks::default(),
             bursts: Vec::new(),
             all_ns: 0,
+            letting_go: Duration::ZERO,
+            left_running: 0,
             random: Random::new(now()),
         };
         recorder.follow(pid);
@@ -163,7 +169,9 @@ impl StopRecorder {
         let mut next = started + self.gap(Duration::ZERO);
         let end = loop {
             if self.attend() {
-                return RecordingEnd::Processes;
+                let left: BTreeSet<i32> = self.threads.values().map(|thread| thread.pid).collect();
+                self.left_running = left.len();
+                break RecordingEnd::Processes;
             }
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 break RecordingEnd::TimedOut;
@@ -180,7 +188,9 @@ impl StopRecorder {
             }
             self.stops.clear();
         };
-        self.let_all_go();
+        let began = Instant::now();
+        self.let_all_go(end == RecordingEnd::Processes);
+        self.letting_go = began.elapsed();
         end
     }
 
@@ -235,7 +245,12 @@ impl StopRecorder {
                 self.maps.remove(&pid);
             }
             Stop::Ending => _ = self.account(tid),
-            Stop::Told | Stop::Group | Stop::Signal(_) | Stop::Began | Stop::Ended => {}
+            // (it may not have stopped yet: all that is traced is known)
+            Stop::Began => match ptrace::begun(tid) {
+                Some(begun) if !self.threads.contains_key(&begun) => self.follow(begun),
+                _ => {}
+            },
+            Stop::Told | Stop::Group | Stop::Signal(_) | Stop::Ended => {}
         }
     }
 
@@ -287,24 +302,31 @@ impl StopRecorder {
         }
     }
 
-    /// Threads go on without being traced.
-    fn let_all_go(&mut self) {
-        let all: Vec<i32> = self.threads.keys().copied().collect();
-        all.iter().for_each(|tid| _ = self.account(*tid));
-        self.threads.retain(|tid, _| ptrace::interrupt(*tid).is_ok());
+    /// Threads go on without being traced: each once it has stopped, however long that takes (one that waits for a vfork(2) does not before). Who has
+    /// waited for the end of the command waits no longer than a moment.
+    fn let_all_go(&mut self, has_ended: bool) {
+        let mut traced: BTreeSet<i32> = self.threads.keys().copied().collect();
+        traced.iter().for_each(|tid| _ = self.account(*tid));
+        traced.iter().for_each(|tid| _ = ptrace::interrupt(*tid)); // (one that ends says so)
         let patience = Instant::now() + PATIENCE;
-        while !self.threads.is_empty() && Instant::now() < patience {
-            let Some((tid, stop)) = ptrace::next_stop(self.command) else {
-                wait(&[self.stops.as_raw_fd()], patience);
-                self.stops.clear();
-                continue;
-            };
-            self.threads.remove(&tid);
-            if stop == Stop::Ended && tid == self.command {
-                return;
+        while !(traced.is_empty() || has_ended && Instant::now() >= patience) {
+            for tid in traced.clone() {
+                let stop = match ptrace::stop_of(tid, self.command) {
+                    Ok(None) => continue,
+                    Ok(Some(stop)) => stop,
+                    Err(_) => Stop::Ended,
+                };
+                traced.remove(&tid);
+                if stop == Stop::Began {
+                    traced.extend(ptrace::begun(tid));
+                }
+                if stop != Stop::Ended {
+                    ptrace::let_go(tid, stop);
+                }
             }
-            if stop != Stop::Ended {
-                ptrace::let_go(tid, stop);
+            if !traced.is_empty() {
+                wait(&[self.stops.as_raw_fd()], Instant::now() + LOOKS);
+                self.stops.clear();
             }
         }
     }
@@ -320,7 +342,8 @@ impl StopRecorder {
         let missing = |why| format!("Names of code that a JIT compiler made are missing: {why}.");
         let mut recording = Recording::none(Vec::new(), self.settings);
         recording.totals.pace = Pace::NONE;
-        recording.totals.elapsed = elapsed;
+        recording.totals.elapsed = elapsed.saturating_sub(self.letting_go);
+        recording.totals.left_running = self.left_running;
         recording.totals.threads = self.seen;
         recording.totals.unnamed = refused.into_iter().map(missing).collect();
         recording.bursts = self.bursts;

@@ -15,7 +15,22 @@ use std::ops::Range;
 use std::rc::Rc;
 
 /// As many as the kernel follows frame pointers.
-const MOST_CALLERS: usize = 127;
+pub(crate) const MOST_CALLERS: usize = 127;
+/// User space has so many bits of addresses on arm64, where the others of a return address may be a signature.
+#[cfg(target_arch = "aarch64")]
+const ADDRESSES: u64 = (1 << 48) - 1;
+
+/// A return address, without its signature.
+#[cfg(target_arch = "aarch64")]
+pub(crate) fn code_address(address: u64) -> u64 {
+    address & ADDRESSES
+}
+
+/// The same: it has none.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn code_address(address: u64) -> u64 {
+    address
+}
 
 type SectionBytes = Rc<[u8]>;
 
@@ -97,8 +112,7 @@ fn registers(registers: &[u64]) -> Option<(u64, u64, UnwindRegsNative)> {
 #[cfg(target_arch = "aarch64")]
 fn registers(registers: &[u64]) -> Option<(u64, u64, UnwindRegsNative)> {
     let [fp, lr, sp, pc] = *registers else { return None };
-    // (return addresses may be signed: user space has up to 48 bits)
-    let mask = framehop::aarch64::PtrAuthMask::from_max_known_address((1 << 48) - 1);
+    let mask = framehop::aarch64::PtrAuthMask::from_max_known_address(ADDRESSES);
     Some((pc, sp, UnwindRegsNative::new_with_ptr_auth_mask(mask, lr, sp, fp)))
 }
 

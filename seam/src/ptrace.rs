@@ -93,25 +93,37 @@ pub fn let_go(tid: i32, stop: Stop) {
     let _ = request(libc::PTRACE_DETACH.into(), tid, signal as usize);
 }
 
+/// The thread or process that it has begun, of one that has `Began`; it is traced, too, and stops before it does anything.
+#[must_use]
+pub fn begun(tid: i32) -> Option<i32> {
+    let mut message: libc::c_ulong = 0;
+    // SAFETY: the kernel writes a live number.
+    let told = unsafe {
+        libc::ptrace(libc::PTRACE_GETEVENTMSG, tid, null_mut::<c_void>(), (&raw mut message).cast::<c_void>())
+    };
+    i32::try_from(message).ok().filter(|_| told == 0)
+}
+
 /// The next thread that has stopped or ended, if one has. What has ended is waited for by this, but for the process `own`.
 #[must_use]
 pub fn next_stop(own: i32) -> Option<(i32, Stop)> {
-    let wait = |of: libc::idtype_t, id: i32, more: c_int| {
-        // SAFETY: plain data, and a live siginfo.
-        unsafe {
-            let mut about: libc::siginfo_t = std::mem::zeroed();
-            // (other threads have children of their own)
-            let own_alone = libc::__WALL | libc::__WNOTHREAD;
-            let options = libc::WEXITED | libc::WSTOPPED | libc::WNOHANG | own_alone | more;
-            let found = libc::waitid(of, id as libc::id_t, &raw mut about, options) == 0;
-            (found && about.si_pid() != 0).then(|| (about.si_pid(), about.si_code, about.si_status()))
-        }
-    };
+    waited(libc::P_ALL, 0, own).ok().flatten()
+}
+
+/// How this one has stopped or ended, if it has.
+///
+/// # Errors
+/// It is not traced any more: another one of its process has executed a program.
+pub fn stop_of(tid: i32, own: i32) -> io::Result<Option<Stop>> {
+    Ok(waited(libc::P_PID, tid, own)?.map(|(_, stop)| stop))
+}
+
+fn waited(of: libc::idtype_t, id: i32, own: i32) -> io::Result<Option<(i32, Stop)>> {
     // (somebody else asks how the own one has ended)
-    let (tid, code, status) = wait(libc::P_ALL, 0, libc::WNOWAIT)?;
+    let Some((tid, code, status)) = waitid(of, id, libc::WNOWAIT)? else { return Ok(None) };
     let has_ended = matches!(code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED);
     if !(has_ended && tid == own) {
-        wait(libc::P_PID, tid, 0);
+        waitid(libc::P_PID, tid, 0)?;
     }
     let stop = match (status & 0xff, status >> 8) {
         _ if has_ended => Stop::Ended,
@@ -122,7 +134,23 @@ pub fn next_stop(own: i32) -> Option<(i32, Stop)> {
         (_, libc::PTRACE_EVENT_EXIT) => Stop::Ending,
         (signal, _) => Stop::Signal(signal),
     };
-    Some((tid, stop))
+    Ok(Some((tid, stop)))
+}
+
+/// What has come of a thread (its number, si_code and si_status of waitid(2)), if something has.
+fn waitid(of: libc::idtype_t, id: i32, more: c_int) -> io::Result<Option<(i32, c_int, c_int)>> {
+    // (other threads have children of their own)
+    let own_alone = libc::__WALL | libc::__WNOTHREAD;
+    let options = libc::WEXITED | libc::WSTOPPED | libc::WNOHANG | own_alone | more;
+    // SAFETY: plain data, and a live siginfo, whose fields of a child are read.
+    unsafe {
+        let mut about: libc::siginfo_t = std::mem::zeroed();
+        match libc::waitid(of, id as libc::id_t, &raw mut about, options) {
+            0 if about.si_pid() == 0 => Ok(None),
+            0 => Ok(Some((about.si_pid(), about.si_code, about.si_status()))),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
 }
 
 fn register_set(tid: i32, kind: c_int, into: &mut libc::iovec) -> io::Result<()> {
@@ -239,7 +267,8 @@ impl Drop for StopDescriptor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::Command;
+    use std::io::Write;
+    use std::process::{Command, Stdio};
     use std::time::{Duration, Instant};
 
     /// The next stop, which is to come.
@@ -257,8 +286,12 @@ mod tests {
     /// A child that computes, with one that it has started, is stopped, looked at, and let go; how it ends its parent alone learns.
     #[test]
     fn a_process_is_looked_at_and_goes_on() {
-        let mut child =
-            Command::new("sh").args(["-c", "while [ ! -e /nowhere ]; do :; done & wait"]).spawn().unwrap();
+        // (it starts the other one when it is traced, and is told to)
+        let mut child = Command::new("sh")
+            .args(["-c", "read word; while [ ! -e /nowhere ]; do :; done & wait"])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
         let pid = child.id() as i32;
         if let Err(why) = seize(pid) {
             eprintln!("ptrace is forbidden here: nothing is tested: {why}");
@@ -267,6 +300,7 @@ mod tests {
             return;
         }
         interrupt(pid).unwrap();
+        child.stdin.take().unwrap().write_all(b"go\n").unwrap();
         let mut tids = vec![pid];
         let (mut looked_at, mut asked) = (0, false);
         while looked_at < 20 {
