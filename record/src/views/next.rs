@@ -49,7 +49,7 @@ fn first_function(core: &ProfiledCore, function: &ProfiledFunction, is_of_time: 
         return Some(format!("most time: {name}, {} of it", percent(function.own.time.value)));
     }
     let wasted = percent(function.own.wasted(&core.nodes)?);
-    Some(format!("most wasted: {name}, {wasted} of all slots: {}", verdict(&tree(core, &function.own)?)))
+    Some(format!("most wasted: {name}, {wasted} of the time: {}", verdict(&tree(core, &function.own)?)))
 }
 
 /// Functions of a stack, the innermost first, without its process.

@@ -102,42 +102,63 @@ fn latency(core: &ProfiledCore, latency: Option<&MeanLatency>) -> String {
     format!("   {text:>LATENCY_COLUMNS$}")
 }
 
-/// A core where samples are of an event: functions have parts of those, and no shares.
-fn of_samples(
-    profile: &Profile,
-    place: usize,
-    core: &ProfiledCore,
-    with_lines: bool,
-    layout: &Layout,
-) -> String {
-    let figures = |figures: &FunctionFigures| {
-        let latency = latency(core, figures.latency.as_ref());
-        format!("{}   {:>9}{latency}", percent(&figures.time), thousands(figures.bursts as u64))
-    };
+type Figures<'a> = Box<dyn Fn(&FunctionFigures) -> String + 'a>;
+type Besides<'a> = Box<dyn Fn(&ProfiledLine, bool) -> String + 'a>;
+
+/// What the table of a core shows.
+struct CoreTable<'a> {
+    heading: String,
+    /// Of its columns.
+    titles: String,
+    figures: Figures<'a>,
+    /// What is between a line's part and its number, and whether names stand above figures.
+    besides: Besides<'a>,
+    remarks: Vec<String>,
+}
+
+impl CoreTable<'_> {
+    fn text(&self, profile: &Profile, place: usize, with_lines: bool, layout: &Layout) -> String {
+        let rows = Rows::new(layout, self.titles.clone());
+        let mut text = format!("\n{}\n", layout.heading(&layout.sentence(&self.heading)));
+        text += &(rows.head("function") + &rows.row(&(self.figures)(&profile.cores[place].all), "(all)"));
+        let functions: Vec<_> = remarks::listed(profile, place).collect();
+        for (function, name) in functions.iter().zip(rows.names(&functions)) {
+            text += &rows.row(&(self.figures)(&function.own), &name);
+            if with_lines {
+                text += &lines(profile, function, layout, |line| (self.besides)(line, rows.is_above));
+            }
+        }
+        let processes = remarks::processes(profile, place);
+        if !processes.is_empty() {
+            text += &rows.head("process");
+        }
+        processes.iter().for_each(|one| text += &rows.row(&(self.figures)(&one.inclusive), &one.name));
+        self.remarks.iter().for_each(|remark| text += &said(layout, remark));
+        text
+    }
+}
+
+/// A core where samples are of an event, or of time: functions have parts of those, and no shares.
+fn of_samples<'a>(profile: &'a Profile, place: usize, _: &Layout) -> CoreTable<'a> {
+    let core = &profile.cores[place];
+    let part = if profile.is_of_time() { "time %" } else { "part %" };
     let latencies = core
         .all
         .latency
         .map_or(String::new(), |_| format!("   {:>LATENCY_COLUMNS$}", "retire latency, cycles"));
-    let part = if profile.is_of_time() { "time %" } else { "part %" };
-    let rows = Rows::new(layout, format!("{part:>11}   {:>9}{latencies}", "samples"));
-    let mut text = format!("\n{}\n", layout.heading(&layout.sentence(core.name)));
-    text += &(rows.head("function") + &rows.row(&figures(&core.all), "(all)"));
-    let functions: Vec<_> = remarks::listed(profile, place).collect();
-    for (function, name) in functions.iter().zip(rows.names(&functions)) {
-        text += &rows.row(&figures(&function.own), &name);
-        if with_lines {
-            text += &lines(profile, function, layout, |line| {
-                format!("{:12}{}", "", latency(core, line.latency.as_ref()))
-            });
-        }
+    let figures = |figures: &FunctionFigures| {
+        let latency = latency(core, figures.latency.as_ref());
+        format!("{}   {:>9}{latency}", percent(&figures.time), thousands(figures.bursts as u64))
+    };
+    // (an empty line comes behind it)
+    let remarks = remarks::of_unlisted(profile, place).into_iter().chain([String::new()]);
+    CoreTable {
+        heading: core.name.into(),
+        titles: format!("{part:>11}   {:>9}{latencies}", "samples"),
+        figures: Box::new(figures),
+        besides: Box::new(|line, _| format!("{:12}{}", "", latency(core, line.latency.as_ref()))),
+        remarks: remarks.collect(),
     }
-    let processes = remarks::processes(profile, place);
-    if !processes.is_empty() {
-        text += &rows.head("process");
-    }
-    processes.iter().for_each(|process| text += &rows.row(&figures(&process.inclusive), &process.name));
-    remarks::of_unlisted(profile, place).into_iter().for_each(|remark| text += &said(layout, &remark));
-    text + "\n"
 }
 
 /// A remark on a line of its own.
@@ -180,33 +201,15 @@ fn shares(profile: &Profile, core: &ProfiledCore, figures: &FunctionFigures) -> 
     row
 }
 
-fn of_core(
-    profile: &Profile,
-    place: usize,
-    core: &ProfiledCore,
-    with_lines: bool,
-    layout: &Layout,
-) -> String {
-    let heading = format!("{}: {} windows", core.name, thousands(core.windows as u64));
-    let mut text = format!("\n{}\n", layout.heading(&layout.sentence(&heading)));
-    let rows = Rows::new(layout, titles(core, layout));
-    let shares = |figures: &FunctionFigures| shares(profile, core, figures);
-    text += &(rows.head("function") + &rows.row(&shares(&core.all), "(all)"));
-    let functions: Vec<_> = remarks::listed(profile, place).collect();
-    for (function, name) in functions.iter().zip(rows.names(&functions)) {
-        text += &rows.row(&shares(&function.own), &name);
-        if with_lines {
-            let besides = if rows.is_above { 0 } else { width_of_shares(core) };
-            text += &lines(profile, function, layout, |_| " ".repeat(besides));
-        }
+fn of_core<'a>(profile: &'a Profile, place: usize, layout: &Layout) -> CoreTable<'a> {
+    let core = &profile.cores[place];
+    CoreTable {
+        heading: format!("{}: {} windows", core.name, thousands(core.windows as u64)),
+        titles: titles(core, layout),
+        figures: Box::new(|figures| shares(profile, core, figures)),
+        besides: Box::new(|_, is_above| " ".repeat(if is_above { 0 } else { width_of_shares(core) })),
+        remarks: remarks::of_core(profile, place, core),
     }
-    let processes = remarks::processes(profile, place);
-    if !processes.is_empty() {
-        text += &rows.head("process");
-    }
-    processes.iter().for_each(|process| text += &rows.row(&shares(&process.inclusive), &process.name));
-    remarks::of_core(profile, place, core).iter().for_each(|remark| text += &said(layout, remark));
-    text
 }
 
 /// The verdict and what to run next, below all else, where a terminal ends.
@@ -232,8 +235,8 @@ pub(super) fn text(profile: &Profile, heading: &Heading, with_lines: bool, layou
     let no_slots = remarks::of_no_slots(profile);
     no_slots.iter().for_each(|why| text += &(layout.warning(&layout.sentence(why)) + "\n"));
     let of_core = if profile.held.is_some() { of_samples } else { of_core };
-    for (place, core) in profile.cores.iter().enumerate() {
-        text += &of_core(profile, place, core, with_lines, layout);
+    for place in 0..profile.cores.len() {
+        text += &of_core(profile, place, layout).text(profile, place, with_lines, layout);
     }
     if with_lines {
         // (two programs may have it)

@@ -36,7 +36,7 @@ fn a_text_ends_with_the_verdict_and_what_to_run_next() {
         end(&text),
         [
             "verdict: backend bound: 30 % of slots wait for data or execution units",
-            "most wasted: f(\"x\", int) (a.out), 37.5 % of all slots: backend bound: 25 % of slots wait for data or execution units",
+            "most wasted: f(\"x\", int) (a.out), 37.5 % of the time: backend bound: 25 % of slots wait for data or execution units",
             "next:",
             "  topdown record --lines -- ./a.out # their lines",
             "  topdown record --drill --lines -- ./a.out # the cause: levels 3 to 6, by function and line",
