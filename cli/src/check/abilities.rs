@@ -43,11 +43,12 @@ pub struct Refusal {
 type Trial = fn(&Here) -> Result<Extent, Refusal>;
 
 /// What is tried, in the order in which it is told: its name, its title, and how.
-const TRIALS: [(&str, &str, Trial); 9] = [
+const TRIALS: [(&str, &str, Trial); 10] = [
     ("stat", "stat", stat),
     ("run", "run", run),
     ("regions", "regions", regions),
     ("record", "record", record),
+    ("record_ptrace", "record --ptrace", record_ptrace),
     ("drill", "stat --drill", drill),
     ("record_tpebs", "stat --record-tpebs", record_tpebs),
     ("kernel", "stat --kernel", kernel),
@@ -150,6 +151,11 @@ fn regions(_: &Here) -> Result<Extent, Refusal> {
 
 fn record(here: &Here) -> Result<Extent, Refusal> {
     recorded(here.refused.as_ref(), &[])
+}
+
+fn record_ptrace(_: &Here) -> Result<Extent, Refusal> {
+    let time = Extent { how: "time", ..Extent::default() };
+    Sampled::by_stops_here().map(|()| time).map_err(Refusal::new)
 }
 
 fn record_all_cpus(here: &Here) -> Result<Extent, Refusal> {

@@ -6,9 +6,11 @@ use crate::require::Requirement;
 use crate::say;
 use crate::stat::StatTarget;
 use crate::stat::levels::cause;
+use crate::sys;
 use clap::Parser;
+use std::process::Command;
 use std::time::Duration;
-use topdown::SampledEvents;
+use topdown::{Error, SampledEvents};
 use topdown_record::{
     CallGraph, EventSampling, Journal, RecordUntil, Recorder, Recording, Settings, StopRecorder,
     counted_events,
@@ -132,6 +134,20 @@ impl Sampled {
         let sampled = Sampled::of(&arguments)?;
         sampled.recorder(&arguments, &[std::process::id() as i32], true)?;
         Ok(sampled)
+    }
+
+    /// Whether `--ptrace` can be: tried on a command of its own.
+    ///
+    /// # Errors
+    /// It cannot, and why.
+    pub fn by_stops_here() -> Result<(), String> {
+        let open = |pid| StopRecorder::of_command(pid, Settings::default(), String::new());
+        let run = |recorder: &mut Result<StopRecorder, Error>, _, _| {
+            recorder.iter_mut().for_each(|recorder| _ = recorder.run(&RecordUntil::default()));
+        };
+        let ran = sys::run_attended(&mut Command::new("true"), open, run);
+        let (_, recorder) = ran.map_err(|error| format!("cannot run true: {error}"))?;
+        recorder.map(drop).map_err(|error| cause(&error))
     }
 
     /// Opens it.
