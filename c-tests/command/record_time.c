@@ -103,7 +103,7 @@ static void time_is_true(const char *how, const char *by)
     CHECK(fabs(time[0] - TIMES_LESS * time[1]) <= error[0] + TIMES_LESS * error[1]);
     if (strcmp(how, "calls") == 0)
         return;
-    CHECK(error[0] < 0.2);
+    CHECK(error[0] < (strcmp(by, "stops") == 0 ? 0.5 : 0.2)); /* stops cost more, and are fewer on a machine that does other things, too */
     CHECK(fabs(time[0] + time[1] - 1) < 0.02 || strcmp(how, "all CPUs") == 0);
 }
 
