@@ -158,6 +158,29 @@ fn a_text_is_as_wide_as_the_terminal_and_names_stay_apart() {
     assert!(text.contains(&name("InlineFunctionInfo")), "{text}");
 }
 
+/// AMD's cores have five shares.
+#[test]
+fn five_shares_fit_a_terminal_of_80_columns() {
+    let mut profile = profile();
+    let nodes = SampledEvents::of_core("Zen 4").unwrap().nodes();
+    let count = nodes.len();
+    let shares = |figures: &mut FunctionFigures| {
+        figures
+            .shares
+            .iter_mut()
+            .for_each(|told| told.shares.resize(count, ShareInterval::around(0.0, 0.32)));
+    };
+    shares(&mut profile.cores[0].all);
+    profile.cores[0].nodes = nodes;
+    profile.functions.iter_mut().flat_map(|one| [&mut one.own, &mut one.inclusive]).for_each(shares);
+    let layout = Layout { columns: 80, is_terminal: true, ..Layout::FILE };
+    for view in [View::Text, View::Lines] {
+        let text = String::from_utf8(view.write_for(&profile, &HEADING, &layout)).unwrap();
+        assert_eq!(text.lines().find(|line| line.chars().count() > 80), None, "{text}");
+        assert!(text.contains("smt cont.") && text.contains("  0.0 ±32.0"), "{text}");
+    }
+}
+
 #[test]
 fn the_hottest_lines_are_below_their_function() {
     let text = String::from_utf8(View::Text.write(&profile(), &HEADING)).unwrap();

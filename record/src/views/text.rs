@@ -19,9 +19,36 @@ const MOST_LINES: usize = 5;
 /// Of a line's text.
 const MOST_COLUMNS: usize = 60;
 
-/// Columns between the time and the name.
-fn width_of_shares(core: &ProfiledCore) -> usize {
-    9 + 14 * core.nodes.iter().filter(|node| node.level == 1).count()
+/// Columns of a part with its interval (`percent`).
+const PERCENT_COLUMNS: usize = 11;
+/// Columns of what is wasted, with those before it.
+const WASTED_COLUMNS: usize = 9;
+
+/// The columns of a core's shares.
+#[derive(Clone, Copy)]
+struct ShareColumns {
+    count: usize,
+    /// Before each: fewer, where they would be wider than the terminal.
+    gap: usize,
+}
+
+impl ShareColumns {
+    fn of(core: &ProfiledCore, layout: &Layout) -> ShareColumns {
+        let count = core.nodes.iter().filter(|node| node.level == 1).count();
+        let all = |gap| ShareColumns { count, gap };
+        let fits = PERCENT_COLUMNS + all(3).width() <= layout.columns;
+        all(if layout.is_terminal && !fits { 1 } else { 3 })
+    }
+
+    /// Columns between the time and the name.
+    fn width(self) -> usize {
+        WASTED_COLUMNS + (PERCENT_COLUMNS + self.gap) * self.count
+    }
+
+    /// The next column.
+    fn write(self, row: &mut String, text: &str) {
+        let _ = write!(row, "{:1$}{text:>PERCENT_COLUMNS$}", "", self.gap);
+    }
 }
 
 /// Names in fewer columns than these say little: where no more are left behind the figures, names stand above theirs.
@@ -167,20 +194,25 @@ fn said(layout: &Layout, remark: &str) -> String {
 }
 
 /// Names of columns, each above its own on a terminal.
-fn titles(core: &ProfiledCore, layout: &Layout) -> String {
-    let mut text = format!("{:>11}   {:>6}", "time %", "wasted");
+fn titles(core: &ProfiledCore, columns: ShareColumns, layout: &Layout) -> String {
+    let mut text = format!("{:>PERCENT_COLUMNS$}   {:>6}", "time %", "wasted");
     for node in core.nodes.iter().filter(|node| node.level == 1) {
         let mut title = title(node).replace("speculation", "spec.");
         if layout.is_terminal {
-            title = title.replace(" bound", "");
+            title = title.replace(" bound", "").replace("contention", "cont.");
         }
         title.truncate(14);
-        let _ = write!(text, "   {title:>11}");
+        columns.write(&mut text, &title);
     }
     text
 }
 
-fn shares(profile: &Profile, core: &ProfiledCore, figures: &FunctionFigures) -> String {
+fn shares(
+    profile: &Profile,
+    core: &ProfiledCore,
+    figures: &FunctionFigures,
+    columns: ShareColumns,
+) -> String {
     let mut row = percent(&figures.time);
     match figures.told(&core.nodes) {
         Ok(told) => {
@@ -188,12 +220,12 @@ fn shares(profile: &Profile, core: &ProfiledCore, figures: &FunctionFigures) -> 
             let _ = write!(row, "   {:6.1}", 100.0 * wasted);
             for (node, share) in core.nodes.iter().zip(&told.shares) {
                 if node.level == 1 {
-                    let _ = write!(row, "   {}", percent(share));
+                    columns.write(&mut row, &percent(share));
                 }
             }
         }
         Err(untold) => {
-            let width = width_of_shares(core);
+            let width = columns.width();
             let why = format!("   {}", remarks::untold(untold, figures, profile));
             let _ = write!(row, "{why:<width$.width$}");
         }
@@ -203,11 +235,12 @@ fn shares(profile: &Profile, core: &ProfiledCore, figures: &FunctionFigures) -> 
 
 fn of_core<'a>(profile: &'a Profile, place: usize, layout: &Layout) -> CoreTable<'a> {
     let core = &profile.cores[place];
+    let columns = ShareColumns::of(core, layout);
     CoreTable {
         heading: format!("{}: {} windows", core.name, thousands(core.windows as u64)),
-        titles: titles(core, layout),
-        figures: Box::new(|figures| shares(profile, core, figures)),
-        besides: Box::new(|_, is_above| " ".repeat(if is_above { 0 } else { width_of_shares(core) })),
+        titles: titles(core, columns, layout),
+        figures: Box::new(move |figures| shares(profile, core, figures, columns)),
+        besides: Box::new(move |_, is_above| " ".repeat(if is_above { 0 } else { columns.width() })),
         remarks: remarks::of_core(profile, place, core),
     }
 }
