@@ -1,6 +1,7 @@
 //! What else can be measured of a command, of processes or of CPUs: on this CPU, and by this user.
 #![forbid(unsafe_code)]
 
+use crate::record::Sampled;
 use crate::stat::StatTarget;
 use crate::sys;
 use std::env;
@@ -24,6 +25,13 @@ pub fn of_command(command: &[OsString]) -> Means {
     let line = words.map(|words| format!("-- {}", words.join(" ")));
     let is_short = |line: &String| line.chars().count() <= LONGEST && !line.chars().any(char::is_control);
     here(line.filter(is_short).unwrap_or(SOME_COMMAND.into()))
+}
+
+/// The same where no slots are counted: what time alone is told by is tried.
+pub fn without_slots(means: Means) -> Means {
+    let has_timer = Sampled::here(&[]).is_ok();
+    let has_stops = !has_timer && means.whom.starts_with("--") && Sampled::by_stops_here().is_ok();
+    means.and("timer", has_timer).and("stops", has_stops)
 }
 
 /// Of others. (A thread alone is nothing that all commands know.)

@@ -1,11 +1,11 @@
 //! `topdown run`: a program under libtopdown-preload.so, and the report of it.
 
+use crate::means;
 use crate::metrics::Endpoint;
 use crate::outcome::{FAILED, Failure, ended, failed, not_run, place, write_timeline};
 use crate::require::{Requirement, judged};
 use crate::stat::drill::{DeepNodes, TurnPlan};
-use crate::stat::levels::DEEPEST;
-use crate::stat::levels::LevelTrial;
+use crate::stat::levels::{DEEPEST, LevelTrial};
 use crate::stat::{LONGEST, OutsideGroups};
 use crate::sys::{self, End, OpenedWatch};
 use crate::{preload, say, sources, unmeasured};
@@ -340,13 +340,16 @@ fn reported(
 fn write_report(
     arguments: &Arguments,
     directory: &mut Directory,
-    outside: OutsideCount,
+    mut outside: OutsideCount,
     why_not: Option<String>,
     (format, claim): (Format, Option<Claim>),
 ) -> Option<String> {
     let program = arguments.command[0].as_os_str();
     let tables = directory.tables().unwrap_or_default();
     let mut trouble = String::new();
+    if outside.parts.is_empty() {
+        outside.run.means = means::without_slots(outside.run.means);
+    }
     if tables.is_empty() {
         let why = why_not.unwrap_or_else(|| match outside.run.sandboxed {
             true => topdown_report::SANDBOXED.into(),

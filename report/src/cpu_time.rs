@@ -146,16 +146,24 @@ impl CountedTime {
 
     /// "CPU time 3.40 s (user 12.3 ms, system 3.39 s), counted 12.3 ms"; None: it is not known. What is less than a tick may be chance.
     pub fn text(&self) -> Option<String> {
-        let by_ticks = |ns: u64| match ns as f64 {
-            ns if ns < LONGEST_TICK_NS => format!("under {}", time(LONGEST_TICK_NS)),
-            ns => time(ns),
-        };
+        let counted = self.counted_time_ns.map(|counted| format!(", counted {}", by_ticks(counted)));
+        self.total_text().map(|total| total + &counted.unwrap_or_default())
+    }
+
+    /// The same of what nothing was counted of.
+    pub fn total_text(&self) -> Option<String> {
         let modes = self.user_time_ns.zip(self.system_time_ns);
         let modes =
             modes.map(|(user, system)| format!(" (user {}, system {})", by_ticks(user), by_ticks(system)));
-        let counted = self.counted_time_ns.map(|counted| format!(", counted {}", by_ticks(counted)));
         let total = time(self.cpu_time_ns? as f64);
-        Some(format!("CPU time {total}{}{}", modes.unwrap_or_default(), counted.unwrap_or_default()))
+        Some(format!("CPU time {total}{}", modes.unwrap_or_default()))
+    }
+}
+
+fn by_ticks(ns: u64) -> String {
+    match ns as f64 {
+        ns if ns < LONGEST_TICK_NS => format!("under {}", time(LONGEST_TICK_NS)),
+        ns => time(ns),
     }
 }
 

@@ -43,10 +43,24 @@ pub fn render(report: &Report) -> String {
             (threads::section(report))
             (trees::section(report))
             (figures::section(report))
+        } @else if report.run.is_some() {
+            (unmeasured(report, &much))
         }
         footer { "libtopdown " (report.version) ". Each share is within its bound of the truth; docs/report.md says how." }
     };
     page::page(&command, "", &content, SCRIPT)
+}
+
+/// What can be had of a run that was not measured.
+fn unmeasured(report: &Report, much: &str) -> Markup {
+    html! {
+        section {
+            h2 { "What it took" }
+            p { (HtmlText(much)) }
+            @if let Some(time) = report.whole.time.total_text() { p.meta { (time) } }
+            (page::steps(&report.steps))
+        }
+    }
 }
 
 fn header(report: &Report, command: &str) -> Markup {

@@ -283,8 +283,10 @@ fn whole_of(
         next = kernel.next;
         named.push(KERNEL.into());
     }
-    let is_measured = !item.inclusive.tree.0.is_empty();
-    let steps = run.filter(|_| is_measured).map_or(Vec::new(), |run| steps_of(run, &named, is_real));
+    let steps = run.map_or(Vec::new(), |run| match item.inclusive.tree.0.is_empty() {
+        true => steps("nothing", &[], &run.means),
+        false => steps_of(run, &named, is_real),
+    });
     (Whole { item, time, kernel_note }, next, steps)
 }
 

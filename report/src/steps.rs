@@ -82,7 +82,7 @@ pub fn quoted(word: &str) -> String {
     }
 }
 
-/// What to run after a count, a profile or one of time, where these nodes are named.
+/// What to run after a count, one that came to nothing, a profile or one of time, where these nodes are named.
 #[must_use]
 pub fn steps(after: &str, named: &[String], means: &Means) -> Vec<Step> {
     if means.whom.is_empty() {

@@ -75,11 +75,7 @@ pub fn render(report: &Report, layout: &Layout) -> String {
 fn fill(page: &mut Page, report: &Report) {
     let (command, much) = words::title(report);
     if report.machines.is_empty() {
-        for trouble in words::troubles(report).keys() {
-            let line = format!("topdown: {command}: nothing is measured: {trouble}");
-            page.out += &(page.layout.sentence(&line) + "\n");
-        }
-        return;
+        return unmeasured(page, report, &command, &much);
     }
     page.heading(&format!("topdown: {command} ({much})"));
     if let Some(occasion) = words::occasion(report) {
@@ -146,6 +142,19 @@ fn fill(page: &mut Page, report: &Report) {
             0,
             &format!("what began in what, for each of {} threads: -o FILE.html or FILE.json", count(report)),
         );
+    }
+}
+
+/// Of what was not measured: why, the time that it took nevertheless, and what can be had of it.
+fn unmeasured(page: &mut Page, report: &Report, command: &str, much: &str) {
+    for trouble in words::troubles(report).keys() {
+        let line = format!("topdown: {command}: nothing is measured: {trouble}");
+        page.out += &(page.layout.sentence(&line) + "\n");
+    }
+    if report.run.is_some() {
+        page.line(2, much);
+        report.whole.time.total_text().iter().for_each(|time| page.line(2, time));
+        report.steps.iter().for_each(|step| page.line(2, &clean(&step.text())));
     }
 }
 

@@ -382,7 +382,7 @@ pub fn title(report: &Report) -> (String, String) {
     let command = command.map(|command| command.split_whitespace().collect::<Vec<_>>().join(" "));
     let command = clean(&command.unwrap_or_default());
     let command = if command.is_empty() { "(no command)".into() } else { command };
-    if let (Some(run), true) = (run, report.processes.is_empty()) {
+    if let (Some(run), true) = (run, report.processes.is_empty() || report.machines.is_empty()) {
         return (command, ran(run));
     }
     let threads: usize = report.processes.iter().map(|process| process.threads.len()).sum();

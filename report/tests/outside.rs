@@ -417,6 +417,36 @@ fn of_a_program_in_user_mode_and_of_one_that_was_counted_whole_nothing_is_said_o
     }
 }
 
+/// Whoever has no counters learns what the command took, and what tells more of it.
+#[test]
+fn of_what_was_not_counted_there_is_its_time_and_what_has_more() {
+    let count = of_modes(950, 50, false);
+    for (has, first) in [
+        (&["timer", "stops"][..], "topdown record --lines -- ./a.out # "),
+        (&["stops"], "topdown record --ptrace --lines -- ./a.out # "),
+        (&[], "topdown check # "),
+    ] {
+        let means =
+            Means { whom: "-- ./a.out".into(), has: has.iter().copied().collect(), ..Means::default() };
+        let run = Run { means, wall_ns: 2_000_000_000, status: Some(3), ..count.run.clone() };
+        let nothing = Report::new(&[], Some(OutsideCount { run, ..OutsideCount::default() }));
+        let nothing = Report { trouble: "no PMU".into(), ..nothing };
+        let text = render(&nothing, Format::Text);
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        assert_eq!(lines[0], "topdown: seen from outside: nothing is measured: no PMU");
+        assert!(lines[1].starts_with("2.00 s, ") && lines[1].ends_with(", exit status 3"), "{text}");
+        assert_eq!(lines[2], "CPU time 1.00 s (user 950 ms, system 50.0 ms)");
+        assert!(
+            lines[3].starts_with(first) && lines.last().unwrap().starts_with("topdown check # "),
+            "{text}"
+        );
+        let page = render(&nothing, Format::Html);
+        for part in [lines[1], lines[2], "<code>topdown check</code>"] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+    }
+}
+
 #[test]
 fn what_can_be_run_next_is_in_each_report_of_a_command() {
     let with = |path: Path, has: &[&'static str]| {

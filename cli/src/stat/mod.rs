@@ -393,6 +393,7 @@ impl StatCount<'_> {
             say(&format!("nothing is measured: {why}"));
             return self.empty(&why);
         }
+        let run = Run { means: means::without_slots(run.means), ..run };
         let nothing = OutsideCount { run, ..OutsideCount::default() };
         self.report(&Report { trouble: why, ..Report::new(&[], Some(nothing)) });
     }
