@@ -232,10 +232,10 @@ fn recorded(arguments: &Arguments) -> Result<End, Failure> {
         return arguments.again(from, view);
     }
     sys::raise_descriptors();
-    if arguments.drill {
+    let sampled = Sampled::of(arguments).map_err(failed)?;
+    if arguments.drill && sampled.tells_slots() {
         return drill::recorded(arguments, view);
     }
-    let sampled = Sampled::of(arguments).map_err(failed)?;
     if let Some(why) = sampled.has_no_recording().filter(|_| view.is_none()) {
         return Err(failed(why));
     }

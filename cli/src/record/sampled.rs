@@ -98,6 +98,11 @@ impl Sampled {
         })
     }
 
+    /// Whether there are slots to divide.
+    pub fn tells_slots(&self) -> bool {
+        matches!(self, Sampled::Slots(_) | Sampled::Event(_))
+    }
+
     fn time(arguments: &Arguments, why: &str) -> Sampled {
         let mut settings = settings(arguments, TIME_FREQUENCY);
         if settings.callers == CallGraph::Lbr {

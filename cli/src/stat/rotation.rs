@@ -79,7 +79,10 @@ impl GroupsInTurns {
                 Err(why) => refused.push(why),
             }
         }
-        parts_refused(&refused).iter().for_each(|line| say(line));
+        let lines = parts_refused(&refused);
+        // (one reason why nothing is counted is the error)
+        let is_said = !turns.is_empty() || lines.len() > 1;
+        lines.iter().filter(|_| is_said).for_each(|line| say(line));
         let has_whole = opened.len() + 1 == turns.len();
         if plan.drills && !has_whole && !turns.is_empty() {
             say("no drilling down without levels 1 and 2: all groups take turns");
