@@ -33,6 +33,7 @@ fn json_is_as_the_help_says() {
         "run",
         "regions",
         "record",
+        "record_ptrace",
         "drill",
         "record_tpebs",
         "kernel",
