@@ -23,8 +23,8 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 use topdown_record::views::{Heading, View, says_no_callers, says_nothing};
 use topdown_record::{
-    CallGraph, EventSampling, Journal, JournalContents, Profile, RecordUntil, Settings, SourcePlace,
-    lbr_of_cpus,
+    CallGraph, EventSampling, Journal, JournalContents, Profile, RecordUntil, RecordingEnd, Settings,
+    SourcePlace, lbr_of_cpus,
 };
 use topdown_report::Output;
 use topdown_report::terminal::{Layout, Progress, Stream, say_written};
@@ -331,19 +331,27 @@ impl Arguments {
         let means = self.of_cpus().map_or_else(|| means::of_command(&self.command), |cpus| means::of(&cpus));
         let heading = Heading { command: &command_line, occasion: &occasion, means: Some(&means) };
         let mut elapsed = Duration::ZERO;
-        let attend = |recorder: &mut Result<AnyRecorder, String>, pid: i32, start: Instant| {
-            let Ok(recorder) = recorder else { return };
+        let write = |recorder: Option<AnyRecorder>, elapsed| {
+            let written = recorder.map(|recorder| self.write(recorder, elapsed, view, &heading));
+            written.and_then(Result::err).iter().for_each(|why| say(why));
+        };
+        let attend = |recorder: &mut Result<Option<AnyRecorder>, String>, pid: i32, start: Instant| {
+            let Ok(there) = recorder else { return };
+            let Some(recorder) = there else { return };
             self.keep(recorder, &heading);
-            match sys::process(pid) {
-                Ok(process) => recorder.run(self.until(&[process], None)),
+            let end = sys::process(pid).map(|process| recorder.run(self.until(&[process], None)));
+            elapsed = start.elapsed();
+            match end {
+                // (the command goes on, and no more of it is recorded)
+                Ok(RecordingEnd::TimedOut) => write(there.take(), elapsed),
+                Ok(_) => {}
                 Err(error) => say(&format!("nothing is recorded: pidfd_open: {error}")),
             }
-            elapsed = start.elapsed();
         };
-        let ran = sys::run_attended(&mut command, |pid| recorder(&[pid], false), attend);
+        let ran = sys::run_attended(&mut command, |pid| recorder(&[pid], false).map(Some), attend);
         let (ran, recorder) = ran.map_err(|error| not_run(program, &error))?;
         match recorder {
-            Ok(recorder) => _ = self.write(recorder, elapsed, view, &heading).map_err(|why| say(&why)),
+            Ok(recorder) => write(recorder, elapsed),
             Err(why) => {
                 say(&format!("nothing is recorded: {why}"));
                 return judged(ran.end, self.require.map(|_| "nothing is recorded".into()));

@@ -12,8 +12,8 @@ use std::process::Command;
 use std::time::Duration;
 use topdown::{Error, SampledEvents};
 use topdown_record::{
-    CallGraph, EventSampling, Journal, RecordUntil, Recorder, Recording, Settings, StopRecorder,
-    counted_events,
+    CallGraph, EventSampling, Journal, RecordUntil, Recorder, Recording, RecordingEnd, Settings,
+    StopRecorder, counted_events,
 };
 
 /// Samples of time in a second of it, if no others are asked for.
@@ -43,10 +43,10 @@ pub enum AnyRecorder {
 
 impl AnyRecorder {
     /// Records until something ends it.
-    pub fn run(&mut self, until: RecordUntil) {
+    pub fn run(&mut self, until: RecordUntil) -> RecordingEnd {
         match self {
-            AnyRecorder::Events(recorder) => _ = recorder.run(until),
-            AnyRecorder::Stops(recorder) => _ = recorder.run(&until),
+            AnyRecorder::Events(recorder) => recorder.run(until),
+            AnyRecorder::Stops(recorder) => recorder.run(&until),
         }
     }
 
@@ -115,7 +115,7 @@ impl Sampled {
             Ok(sampling) => Sampled::Time(sampling, why.into()),
             Err(refused) => Sampled::Nothing(format!(
                 "{why}; nor can time be sampled: {refused}{}",
-                if arguments.command.is_empty() {
+                if arguments.command.is_empty() || arguments.kernel {
                     ""
                 } else {
                     "; --ptrace stops the command's threads and looks at them (debuggers and setuid programs do not work in it)"
