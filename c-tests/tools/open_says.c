@@ -7,10 +7,7 @@
  *   seccomp=ERRNO                   a filter that answers perf_event_open with that errno, as container runtimes do
  * needs: arguments */
 #include "pmu.h"
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <sys/prctl.h>
+#include "sandbox.h"
 #include <sys/resource.h>
 
 static const struct {
@@ -34,19 +31,6 @@ static void limit(int resource, rlim_t value)
 {
     const struct rlimit limits = {value, value};
     CHECK_EQ(setrlimit((__rlimit_resource_t)resource, &limits), 0);
-}
-
-static void answer_perf_event_open_with(int number)
-{
-    struct sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)number),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {sizeof filter / sizeof filter[0], filter};
-    CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-    CHECK_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
 }
 
 /* whether any file descriptor from 3 on is open */
@@ -89,7 +73,7 @@ int main(int argc, char **argv)
         else if (IS("user"))
             CHECK_EQ(setresuid((uid_t)number, (uid_t)number, (uid_t)number), 0);
         else if (IS("seccomp"))
-            answer_perf_event_open_with(number_of(value));
+            CHECK_EQ(sandbox_answer(SYS_perf_event_open, number_of(value)), 0);
         else
             FAIL("%s: no such setting", argv[i]);
     }

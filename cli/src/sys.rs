@@ -29,6 +29,7 @@ use std::process::Command;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use topdown::Error;
 use topdown_report::model::Run;
 use topdown_report::{CpuTime, CpuUse, pattern};
 use topdown_seam::open_event;
@@ -227,6 +228,22 @@ impl CommandEnd {
             ..Run::default()
         }
     }
+}
+
+/// Why no event may be opened at all, not even one without a PMU, on a thread or on a whole CPU; None: one may.
+pub fn events_are_refused(on_cpu: bool) -> Option<Error> {
+    let mut attr = perf_event_attr {
+        type_: PERF_TYPE_SOFTWARE,
+        config: PERF_COUNT_SW_DUMMY.into(),
+        ..perf_event_attr::default()
+    };
+    attr.set_exclude_kernel(1);
+    attr.set_exclude_hv(1);
+    let (pid, cpu) = if on_cpu { (-1, 0) } else { (0, -1) };
+    let error = open_event(&attr, pid, cpu, -1).err()?;
+    let code = error.raw_os_error().unwrap_or(libc::EIO);
+    let what = if on_cpu { "perf_event_open on a CPU" } else { "perf_event_open" };
+    Some(Error::new(-code, format!("{what}: {error}")))
 }
 
 /// Why the kernel's slots may not be counted here, and what permits it; empty: they may be.

@@ -514,9 +514,14 @@ impl Profile {
         }
     }
 
+    /// Whether threads were stopped and looked at.
+    pub(crate) fn is_by_stops(&self) -> bool {
+        matches!(self.held.as_ref().map(|held| &held.of), Some(SamplesOf::Time { by_stops: true, .. }))
+    }
+
     /// What tells the time, of one thread or CPU at least: of "timer" nobody knows how wrong it is, of "stops" threads were looked at, "bursts" may be wrong by more than the intervals say; else "counter".
     pub(crate) fn time_by(&self) -> &'static str {
-        if let Some(SamplesOf::Time { by_stops: true, .. }) = self.held.as_ref().map(|held| &held.of) {
+        if self.is_by_stops() {
             return "stops";
         }
         match self.held.is_some() || self.cpus.as_ref().map_or(self.by_timer > 0, |cpus| cpus.by_timer) {

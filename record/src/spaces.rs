@@ -136,6 +136,17 @@ fn names_of(jit: &Jit, seen: &CodeTimes) -> (Vec<(CodePlace, String)>, Vec<Strin
     (named.collect(), refused)
 }
 
+/// What a process has mapped. (Where its first thread has ended before the others, these know.)
+fn maps_of(pid: i32) -> io::Result<String> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
+    if !maps.is_empty() {
+        return Ok(maps);
+    }
+    let of_threads = fs::read_dir(format!("/proc/{pid}/task"))?.flatten();
+    let mut known = of_threads.filter_map(|thread| fs::read_to_string(thread.path().join("maps")).ok());
+    Ok(known.find(|maps| !maps.is_empty()).unwrap_or_default())
+}
+
 impl Spaces {
     /// The number of the module that a process has mapped, and whether the mapping is no file's.
     fn module(&mut self, pid: i32, mapped: &MappedFile, file: (&str, Inode), since_ns: i128) -> (u32, bool) {
@@ -315,7 +326,7 @@ impl Spaces {
         if let Ok(name) = fs::read_to_string(format!("/proc/{pid}/comm")) {
             self.named(pid, name.trim_end_matches('\n').into());
         }
-        let maps = match fs::read_to_string(format!("/proc/{pid}/maps")) {
+        let maps = match maps_of(pid) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
             maps => maps.unwrap_or_default(),
         };

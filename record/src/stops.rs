@@ -1,11 +1,12 @@
 //! Time alone where perf_event_open(2) is refused: the threads of a command are stopped at random instants by ptrace(2), and looked at.
 //!
-//! A thread has a look if it runs at such an instant and has had CPU time since its last one, for all of which the look stands. One that
-//! is in a system call then was in the kernel: that time has no sample, and is in the intervals, as what a thread did after its last look.
+//! An instant is a random one for each program, whatever that does when. A thread that runs then is looked at, for all of the time since the
+//! instant before. (What it had done since its own last look would be told of what runs first after a nap.) One that is in a system call was
+//! in the kernel: that time has no sample, and is in the intervals.
 #![forbid(unsafe_code)]
 
 use crate::budget::Pace;
-use crate::event::{now, wait};
+use crate::event::{now, own_cpu_time, wait};
 use crate::event_sampling::{EventSampling, Tally};
 use crate::recorder::{RecordUntil, RecordingEnd};
 use crate::recording::{Burst, Recording};
@@ -24,6 +25,7 @@ use std::{fs, io};
 use topdown::Error;
 use topdown_seam::ptrace::{self, Stop, StopDescriptor, StoppedRegisters};
 use topdown_seam::random::Random;
+use topdown_seam::thread;
 
 /// Of all time that passes, looking takes no more than such a part.
 const MOST_COST: f64 = 0.02;
@@ -32,15 +34,54 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// Threads that are to be let go are asked for so often, at the least.
 const LOOKS: Duration = Duration::from_millis(20);
 
+/// An instant comes so late if this process had to wait for a CPU. What it waited for may be what a thread did: of one that sleeps in between
+/// nothing is known then.
+const LATE: Duration = Duration::from_micros(500);
+/// Of a thread that did not run so many times in a row it is asked less often whether it does,
+const IDLE: u64 = 4;
+/// and the most seldom once in so many instants.
+const SELDOM: u64 = 64;
+/// Of no more than so many it is asked at an instant, on average.
+const MOST_ASKED: f64 = 64.0;
+
+/// What the scheduler says of a thread, in nanoseconds (Linux, Documentation/scheduler/sched-stats.rst).
+#[derive(Clone, Copy, Debug, Default)]
+struct ScheduledTime {
+    /// On a CPU.
+    ran: u64,
+    /// Ready to run, while others did.
+    waited: u64,
+}
+
 /// A thread that is traced.
 #[derive(Debug)]
 struct TracedThread {
     pid: i32,
-    /// Its CPU time that is in the whole, and at its last look, in nanoseconds.
+    /// Its CPU time that is in the whole, in nanoseconds.
     counted_ns: u64,
-    looked_ns: u64,
+    /// At its last look.
+    looked: ScheduledTime,
+    /// So many times in a row it did not run.
+    idle: u64,
+    /// So often it had given up its CPU then, and has in stops since.
+    sleeps: u64,
     /// It was told to stop.
-    is_asked: bool,
+    asked: Option<AskedLook>,
+}
+
+impl TracedThread {
+    /// Of it is asked at one of so many instants.
+    fn seldom(&self) -> f64 {
+        (self.idle / IDLE).clamp(1, SELDOM) as f64
+    }
+}
+
+/// A look to come.
+#[derive(Clone, Copy, Debug)]
+struct AskedLook {
+    /// For so much time, in which it may have waited for a CPU.
+    ns: f64,
+    is_late: bool,
 }
 
 /// A recording of a command's time under way.
@@ -61,6 +102,12 @@ pub struct StopRecorder {
     bursts: Vec<Burst>,
     /// CPU time of all.
     all_ns: u64,
+    /// The instant before.
+    instant: Instant,
+    /// Looks at what was in the kernel, or could not be looked at, stand for so much.
+    unseen_ns: f64,
+    /// Why some could not be.
+    unread: Option<&'static str>,
     /// For how long threads were waited for, to be let go.
     letting_go: Duration,
     /// Processes that still ran when the command had ended.
@@ -68,10 +115,17 @@ pub struct StopRecorder {
     random: Random,
 }
 
-/// The CPU time of a thread, in nanoseconds (Linux, Documentation/scheduler/sched-stats.rst).
-fn cpu_ns(tid: i32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{tid}/schedstat")).ok()?;
-    text.split_whitespace().next()?.parse().ok()
+/// Of a thread.
+fn scheduled(tid: i32) -> io::Result<ScheduledTime> {
+    let text = fs::read_to_string(format!("/proc/{tid}/schedstat"))?;
+    let mut numbers = text.split_whitespace().map(|number| number.parse().unwrap_or(0));
+    Ok(ScheduledTime { ran: numbers.next().unwrap_or(0), waited: numbers.next().unwrap_or(0) })
+}
+
+/// How often it has given up its CPU.
+fn sleeps(tid: i32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))?.trim().parse().ok()
 }
 
 /// Whether it runs, or would if a CPU were free.
@@ -114,6 +168,12 @@ fn stack_copy(pid: i32, registers: &StoppedRegisters, bytes: u32) -> StackCopy {
     StackCopy { registers, stack }
 }
 
+/// Why files of /proc cannot be read, if that is no matter of the thread.
+fn no_descriptor(error: &io::Error) -> Option<&'static str> {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+        .then_some("no descriptor is left (ulimit -n)")
+}
+
 impl StopRecorder {
     /// Of a process that is about to execute a command, and all that it starts. `why`: no slots are told.
     ///
@@ -140,6 +200,9 @@ impl StopRecorder {
             stacks: Stacks::default(),
             bursts: Vec::new(),
             all_ns: 0,
+            instant: Instant::now(),
+            unseen_ns: 0.0,
+            unread: None,
             letting_go: Duration::ZERO,
             left_running: 0,
             random: Random::new(now()),
@@ -157,8 +220,12 @@ impl StopRecorder {
             self.spaces.forked(0, pid);
             self.maps.remove(&pid);
         }
-        let ns = if tid == self.command { cpu_ns(tid).unwrap_or(0) } else { 0 };
-        self.threads.insert(tid, TracedThread { pid, counted_ns: ns, looked_ns: ns, is_asked: false });
+        let (looked, sleeps) = match tid == self.command {
+            true => (scheduled(tid).unwrap_or_default(), sleeps(tid).unwrap_or(0)),
+            false => Default::default(),
+        };
+        let thread = TracedThread { pid, counted_ns: looked.ran, looked, sleeps, idle: 0, asked: None };
+        self.threads.insert(tid, thread);
         self.seen += 1;
     }
 
@@ -166,7 +233,10 @@ impl StopRecorder {
     pub fn run(&mut self, until: &RecordUntil) -> RecordingEnd {
         let started = Instant::now();
         let deadline = until.timeout.map(|timeout| started + timeout);
-        let mut next = started + self.gap(Duration::ZERO);
+        thread::short_slices(); // (to be on time)
+        let mut spent = own_cpu_time();
+        let mut next = started + self.gap(0).mul_f64(self.random.part());
+        self.instant = started;
         let end = loop {
             if self.attend() {
                 let left: BTreeSet<i32> = self.threads.values().map(|thread| thread.pid).collect();
@@ -177,9 +247,11 @@ impl StopRecorder {
                 break RecordingEnd::TimedOut;
             }
             if Instant::now() >= next {
-                let began = Instant::now();
-                self.tick();
-                next = began + self.gap(began.elapsed());
+                self.tick(next);
+                // (with the looks of the last time)
+                let now = own_cpu_time();
+                next = self.instant + self.gap(now - spent);
+                spent = now;
             }
             let descriptors: Vec<_> = [self.stops.as_raw_fd()].into_iter().chain(until.interrupt).collect();
             let polled = wait(&descriptors, deadline.map_or(next, |deadline| deadline.min(next)));
@@ -194,17 +266,31 @@ impl StopRecorder {
         end
     }
 
-    /// Until threads are looked at again, of which the last time took so long: no program keeps pace with it.
-    fn gap(&mut self, took: Duration) -> Duration {
+    /// Until the next instant, where the last one took so many nanoseconds of CPU time: no program keeps pace with it.
+    fn gap(&mut self, took_ns: u64) -> Duration {
         let asked = (0.5 + self.random.part()) / f64::from(self.settings.frequency.max(1));
-        Duration::from_secs_f64(asked).max(took.mul_f64(1.0 / MOST_COST))
+        Duration::from_secs_f64(asked).max(Duration::from_nanos(took_ns).mul_f64(1.0 / MOST_COST))
     }
 
-    /// Tells threads to stop that run and have had time since their last look.
-    fn tick(&mut self) {
-        for (tid, thread) in self.threads.iter_mut().filter(|(_, thread)| !thread.is_asked) {
-            let has_time = cpu_ns(*tid).is_some_and(|ns| ns > thread.looked_ns);
-            thread.is_asked = has_time && runs(*tid) && ptrace::interrupt(*tid).is_ok();
+    /// An instant: tells threads to stop that run. Those that did not for long are looked for at some instants alone, at random, for more time
+    /// each.
+    fn tick(&mut self, due: Instant) {
+        let instant = Instant::now();
+        let since_ns = (instant - self.instant).as_nanos() as f64;
+        let is_late = instant > due + LATE;
+        self.instant = instant;
+        let asked: f64 = self.threads.values().map(|thread| 1.0 / thread.seldom()).sum();
+        for (tid, thread) in self.threads.iter_mut().filter(|(_, thread)| thread.asked.is_none()) {
+            let seldom = thread.seldom() * (asked / MOST_ASKED).max(1.0);
+            if self.random.part() * seldom >= 1.0 {
+                continue;
+            }
+            thread.idle += 1;
+            if runs(*tid) {
+                thread.idle = 0;
+                let look = AskedLook { ns: since_ns * seldom, is_late };
+                thread.asked = ptrace::interrupt(*tid).is_ok().then_some(look);
+            }
         }
     }
 
@@ -230,38 +316,43 @@ impl StopRecorder {
             _ => {}
         }
         let Some(thread) = self.threads.get_mut(&tid) else { return };
+        thread.sleeps = thread.sleeps.saturating_add(1);
         match stop {
-            Stop::Told if std::mem::take(&mut thread.is_asked) => self.look(tid),
+            Stop::Told => {
+                if let Some(asked) = thread.asked.take() {
+                    self.look(tid, asked);
+                }
+            }
             Stop::Executed => {
                 let pid = thread.pid;
+                // (whichever thread has executed it has this number now)
+                if let Some(former) = ptrace::told(tid).and_then(|former| self.threads.remove(&former)) {
+                    self.threads.insert(tid, TracedThread { asked: None, ..former });
+                }
                 self.account(tid);
                 self.threads.retain(|other, thread| *other == tid || thread.pid != pid);
-                // (whichever thread has executed it has this number now)
-                let ns = cpu_ns(tid).unwrap_or(0);
-                self.threads.get_mut(&tid).into_iter().for_each(|thread| {
-                    (thread.counted_ns, thread.looked_ns, thread.is_asked) = (ns, ns, false);
-                });
                 self.spaces.executed(now(), pid);
                 self.maps.remove(&pid);
             }
             Stop::Ending => _ = self.account(tid),
             // (it may not have stopped yet: all that is traced is known)
-            Stop::Began => match ptrace::begun(tid) {
+            Stop::Began => match ptrace::told(tid) {
                 Some(begun) if !self.threads.contains_key(&begun) => self.follow(begun),
                 _ => {}
             },
-            Stop::Told | Stop::Group | Stop::Signal(_) | Stop::Ended => {}
+            Stop::Group | Stop::Signal(_) | Stop::Ended => {}
         }
     }
 
-    /// What a thread has had until now is in the whole, and since its last look.
-    fn account(&mut self, tid: i32) -> u64 {
-        let Some((thread, ns)) = self.threads.get_mut(&tid).zip(cpu_ns(tid)) else { return 0 };
-        self.all_ns += ns.saturating_sub(thread.counted_ns);
-        thread.counted_ns = ns.max(thread.counted_ns);
-        let since = ns.saturating_sub(thread.looked_ns);
-        thread.looked_ns = ns.max(thread.looked_ns);
-        since
+    /// What a thread has had until now is in the whole.
+    fn account(&mut self, tid: i32) -> Option<ScheduledTime> {
+        let thread = self.threads.get_mut(&tid)?;
+        let scheduled =
+            scheduled(tid).inspect_err(|error| self.unread = self.unread.or(no_descriptor(error)));
+        let now = scheduled.ok()?;
+        self.all_ns += now.ran.saturating_sub(thread.counted_ns);
+        thread.counted_ns = now.ran.max(thread.counted_ns);
+        Some(now)
     }
 
     /// A thread has ended.
@@ -271,31 +362,46 @@ impl StopRecorder {
     }
 
     /// Looks at a thread that has stopped.
-    fn look(&mut self, tid: i32) {
-        let weight_ns = self.account(tid);
-        let pid = self.threads.get(&tid).map_or(tid, |thread| thread.pid);
-        let Ok(registers) = ptrace::registers(tid) else { return };
-        if weight_ns == 0 || registers.in_system_call {
+    fn look(&mut self, tid: i32, asked: AskedLook) {
+        let Some((scheduled, thread)) = self.account(tid).zip(self.threads.get_mut(&tid)) else { return };
+        let before = std::mem::replace(&mut thread.looked, scheduled);
+        let ran = scheduled.ran.saturating_sub(before.ran);
+        let waited = scheduled.waited.saturating_sub(before.waited);
+        let part = if ran > 0 { ran as f64 / (ran + waited) as f64 } else { 1.0 };
+        let (pid, weight_ns) = (thread.pid, part * asked.ns);
+        let all_sleeps = sleeps(tid).unwrap_or(u64::MAX);
+        let slept = all_sleeps > std::mem::replace(&mut thread.sleeps, all_sleeps);
+        let registers = ptrace::registers(tid).inspect_err(|error| {
+            if error.raw_os_error() == Some(libc::EOPNOTSUPP) {
+                self.unread = Some("programs of 32 bits cannot be looked at");
+            }
+        });
+        let seen = registers.ok().filter(|registers| !registers.in_system_call);
+        let Some(registers) = seen.filter(|_| !(asked.is_late && slept)) else {
+            self.unseen_ns += weight_ns;
             return;
-        }
-        self.look_at_maps(pid);
+        };
+        self.look_at_maps(pid, tid);
         let mut chain = vec![registers.instruction];
         let copy = match self.settings.callers {
-            CallGraph::Dwarf(bytes) => Some(stack_copy(pid, &registers, bytes)),
+            CallGraph::Dwarf(bytes) => Some(stack_copy(tid, &registers, bytes)),
             CallGraph::FramePointers | CallGraph::Lbr => {
-                chain.extend(by_frame_pointers(pid, &registers));
+                chain.extend(by_frame_pointers(tid, &registers));
                 None
             }
         };
         let sample = RawSample { pid, tid, time: now(), chain, copy, ..RawSample::default() };
         let stacks = vec![self.stacks.number_of(&sample, &mut self.spaces, &mut self.unwinder)];
+        let weight_ns = weight_ns as u64;
         self.bursts.push(Burst { thread: tid, at: sample.time, weight_ns, stacks, ..Burst::default() });
     }
 
     /// What a process has mapped, if that has changed.
-    fn look_at_maps(&mut self, pid: i32) {
+    fn look_at_maps(&mut self, pid: i32, tid: i32) {
         let mut hasher = DefaultHasher::new();
-        fs::read(format!("/proc/{pid}/maps")).unwrap_or_default().hash(&mut hasher);
+        let maps = fs::read(format!("/proc/{tid}/maps"));
+        let maps = maps.inspect_err(|error| self.unread = self.unread.or(no_descriptor(error)));
+        maps.unwrap_or_default().hash(&mut hasher);
         let mapped = hasher.finish();
         if self.maps.insert(pid, mapped) != Some(mapped) {
             let _ = self.spaces.look_at(pid);
@@ -318,7 +424,7 @@ impl StopRecorder {
                 };
                 traced.remove(&tid);
                 if stop == Stop::Began {
-                    traced.extend(ptrace::begun(tid));
+                    traced.extend(ptrace::told(tid));
                 }
                 if stop != Stop::Ended {
                     ptrace::let_go(tid, stop);
@@ -334,6 +440,14 @@ impl StopRecorder {
     /// What was recorded in so much time.
     #[must_use]
     pub fn finish(mut self, elapsed: Duration) -> Recording {
+        // (what was seen of it, or not, is all CPU time)
+        let weights: f64 = self.bursts.iter().map(|burst| burst.weight_ns as f64).sum();
+        let scale = self.all_ns as f64 / (weights + self.unseen_ns);
+        if scale.is_finite() && scale > 0.0 {
+            self.bursts
+                .iter_mut()
+                .for_each(|burst| burst.weight_ns = (burst.weight_ns as f64 * scale) as u64);
+        }
         let sampled: u64 = self.bursts.iter().map(|burst| burst.weight_ns).sum();
         let held = self.bursts.len() as u64;
         let sampling =
@@ -345,7 +459,8 @@ impl StopRecorder {
         recording.totals.elapsed = elapsed.saturating_sub(self.letting_go);
         recording.totals.left_running = self.left_running;
         recording.totals.threads = self.seen;
-        recording.totals.unnamed = refused.into_iter().map(missing).collect();
+        let unread = self.unread.map(|why| format!("Not all threads could be looked at: {why}."));
+        recording.totals.unnamed = refused.into_iter().map(missing).chain(unread).collect();
         recording.bursts = self.bursts;
         recording.stacks = self.stacks.all;
         recording.modules = std::mem::take(&mut self.spaces.modules);

@@ -93,9 +93,10 @@ pub fn let_go(tid: i32, stop: Stop) {
     let _ = request(libc::PTRACE_DETACH.into(), tid, signal as usize);
 }
 
-/// The thread or process that it has begun, of one that has `Began`; it is traced, too, and stops before it does anything.
+/// Of one that has `Began`, the thread or process that it has begun, which is traced, too, and stops before it does anything; of one that has
+/// `Executed` a program, the number of the thread that it was until then.
 #[must_use]
-pub fn begun(tid: i32) -> Option<i32> {
+pub fn told(tid: i32) -> Option<i32> {
     let mut message: libc::c_ulong = 0;
     // SAFETY: the kernel writes a live number.
     let told = unsafe {

@@ -150,7 +150,7 @@ fn regions(_: &Here) -> Result<Extent, Refusal> {
 }
 
 fn record(here: &Here) -> Result<Extent, Refusal> {
-    recorded(here.refused.as_ref(), &[])
+    recorded(here.refused.as_ref(), &[], 2)
 }
 
 fn record_ptrace(_: &Here) -> Result<Extent, Refusal> {
@@ -160,16 +160,19 @@ fn record_ptrace(_: &Here) -> Result<Extent, Refusal> {
 
 fn record_all_cpus(here: &Here) -> Result<Extent, Refusal> {
     let refused = all_cpus(here).err().or(here.refused.clone());
-    recorded(refused.as_ref(), &["-a"])
+    recorded(refused.as_ref(), &["-a"], 0)
 }
 
-/// What `topdown record` samples, where counting is refused or not.
-fn recorded(refused: Option<&Refusal>, options: &[&str]) -> Result<Extent, Refusal> {
+/// What `topdown record` samples, where counting is refused or not. Whatever there is to count, kernel.perf_event_paranoid has to be `needed` or less.
+fn recorded(refused: Option<&Refusal>, options: &[&str], needed: i64) -> Result<Extent, Refusal> {
     let refusal = |why| refused.cloned().unwrap_or_else(|| Refusal::new(why));
     match Sampled::here(options) {
         Ok(Sampled::Time(_, why)) => Ok(Extent { how: "time", less: refusal(why), ..Extent::default() }),
         Ok(_) => Ok(Extent { how: "slots", ..Extent::default() }),
-        Err(why) => Err(refusal(why)),
+        Err(why) => Err(match sys::events_are_refused(needed < 2) {
+            Some(error) => Refusal::of(&error, needed),
+            None => refusal(why),
+        }),
     }
 }
 

@@ -25,6 +25,7 @@ fn refused(pmu: &PmuSampling, error: &io::Error) -> String {
             ": the kernel takes no such group. One of its events cannot be reloaded (metric events and slots cannot), or the counters \
              have no room for three events"
         }
+        Some(libc::EACCES) if pmu.kernel => ": kernel.perf_event_paranoid is above 1",
         Some(libc::EACCES) => ": kernel.perf_event_paranoid is above 2, or the program may not count others",
         Some(libc::EPERM) => {
             ": no more memory may be locked (sysctl kernel.perf_event_mlock_kb, ulimit -l), or a container forbids it"

@@ -41,10 +41,17 @@ fn level_2(tree: &NodeTree) -> Option<String> {
     (!shares.is_empty()).then(|| format!("level 2: {}", shares.join(", ")))
 }
 
+/// Of time alone, with an interval that reaches so far, nothing is said of one function.
+const TOO_WIDE: f64 = 0.25;
+
 /// The function that wastes most, and of what kind that is; of time alone, the one that takes most.
 fn first_function(core: &ProfiledCore, function: &ProfiledFunction, is_of_time: bool) -> Option<String> {
     let name = in_module(&function.name, &function.module);
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    if is_of_time && function.own.time.error() > TOO_WIDE {
+        let bound = 100.0 * function.own.time.error();
+        return Some(format!("most time: cannot be told: the bound is {bound:.1} points"));
+    }
     if is_of_time {
         return Some(format!("most time: {name}, {} of it", percent(function.own.time.value)));
     }
@@ -99,8 +106,12 @@ pub(super) fn next(profile: &Profile, heading: &Heading, shows_lines: bool) -> N
     named.extend(sampled.filter(|part| is_of_time && part.high < 1.0 - MOST).map(|_| KERNEL.into()));
     let call = function.and_then(|function| hooked(profile, function));
     let has_lines = profile.functions.iter().any(|function| !function.lines.is_empty());
-    let means = heading.means.cloned().unwrap_or_default();
+    let mut means = heading.means.cloned().unwrap_or_default();
+    if profile.is_by_stops() && means.whom.starts_with("--") {
+        means.whom.insert_str(0, "--ptrace ");
+    }
     let means = Means { call: call.clone().unwrap_or_default(), ..means }
+        .and("stops", profile.is_by_stops())
         .and("hooked", call.is_some())
         .and("dwarf", has_lines)
         .and("lines", shows_lines)

@@ -279,7 +279,7 @@ fn of_time(held: &EventShare, by_stops: bool) -> Vec<String> {
             "Samples stand for {:.1} % of the CPU time. The rest is the kernel's{}. It may be of any function, and is in \
              the intervals.",
             100.0 * part.value,
-            if by_stops { ", or came after the last look at a thread" } else { " (--kernel samples it), or was throttled" },
+            if by_stops { ", came after the last look at a thread, or passed while topdown waited for a CPU" } else { " (--kernel samples it), or was throttled" },
         ));
     }
     remarks
@@ -318,10 +318,16 @@ pub(super) fn of_nothing(profile: &Profile) -> Option<&'static str> {
         return None; // (that nothing was sampled is what was asked)
     }
     if profile.no_slots().is_some() {
-        return profile
-            .cores
-            .is_empty()
-            .then_some("Nothing was sampled: it slept, was stopped, was in the kernel, or ran too short (-F N has more samples).");
+        return profile.cores.is_empty().then_some(match profile.is_by_stops() {
+            true => {
+                "Nothing was sampled: it slept, was stopped, was in the kernel, or ran too short (-F N has more samples); or it may not be looked \
+                 at (a program of 32 bits)."
+            }
+            false => {
+                "Nothing was sampled: it slept, was stopped, was in the kernel, or ran too short (-F N has more samples); or the kernel does not let \
+                 a user sample it (setuid, file capabilities, or not readable): record as root, or with --ptrace."
+            }
+        });
     }
     profile.cores.is_empty().then_some(
         "Nothing was sampled: it slept, was stopped, ran too short, or is a thread of the kernel; or the kernel does not let a user count it (setuid, file capabilities, \
