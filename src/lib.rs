@@ -86,6 +86,23 @@ pub fn simulation(value: &str) -> Result<Option<&'static str>> {
     }
 }
 
+/// The simulated core that stands for this one where general-purpose counters alone can count, as from outside: itself, if it has some; for "",
+/// which is no CPU's, "made-up core".
+///
+/// # Errors
+/// The core has PERF_METRICS alone: -ENOTSUP.
+pub fn simulated_by_counters(core: &'static str) -> Result<&'static str> {
+    let core = if core.is_empty() { "made-up core" } else { core };
+    let has_counters = |name: &&str| model::named(name).is_some_and(|(_, model)| model.has_counters());
+    let by_counters = format!("{core}, by counters");
+    let found = [Some(core), core_named(&by_counters)].into_iter().flatten().find(has_counters);
+    found.ok_or_else(|| {
+        Error::errno(libc::ENOTSUP, format!("no general-purpose counters of {core} count slots"))
+            .why("these alone count from outside, and sample")
+            .remedy("simulate another core; `topdown run` simulates the registers of this one")
+    })
+}
+
 /// The metric with this id, whichever CPU's tree has it.
 #[must_use]
 pub fn metric(id: u32) -> Option<Metric> {

@@ -290,12 +290,25 @@ impl SampledEvents {
             return SampledEvents::of_registers(&pmu, 0).ok();
         };
         let leader = *counters.leaders.first()?;
-        let slots_each = if leader.by_cycle { model.slots_per_cycle.into() } else { 1 };
+        let width = model::simulated_width(model.slots_per_cycle);
+        let slots_each = if leader.by_cycle { width.into() } else { 1 };
         let members = counters.events.to_vec();
         let plan =
             Plan { leader, slots_each, members, unproven: false, no_deeper: model::NoDeeper::default() };
         let events = SampledEvents::of(&pmu, &plan, 0).ok()?;
         Some(SampledEvents { returns: None, clock: None, ..events })
+    }
+}
+
+impl SampledEvents {
+    /// What the simulated PMU counts of each of `events` in so many cycles; None: by registers, or not all of them are simulated.
+    #[must_use]
+    pub fn simulated(&self, cycles: f64) -> Option<Vec<f64>> {
+        let width = f64::from(model::simulated_width(self.slots_per_cycle));
+        let per_leader = if self.slots_each == 1 { width } else { 1.0 };
+        let of_all = [per_leader].into_iter().chain(self.tree.per_cycle.iter().copied());
+        let counts: Vec<f64> = of_all.take(self.events.len()).map(|each| cycles * each).collect();
+        (self.sampler == 0 && counts.len() == self.events.len()).then_some(counts)
     }
 }
 

@@ -21,6 +21,7 @@ use crate::source::simulated::Mix;
 use crate::sum::Sum;
 use crate::sys::guarded::{GuardedValue, Remains};
 use crate::sys::memory::{HandleMemory, Pool};
+use crate::sys::page::Times;
 use crate::sys::signals::SignalBlock;
 use crate::sys::{Linux, thread};
 use crate::tree::{self, Node};
@@ -424,6 +425,21 @@ pub(crate) fn set_per_cycle(handle: Handle, per_cycle: &[f64]) -> Result<()> {
             Err(Error::errno(libc::ENOTSUP, "the simulated core has PERF_METRICS")
                 .remedy("say how its slots divide: td_simulate_mix"))
         }
+        _ => Err(not_simulated()),
+    })
+}
+
+/// What simulated general-purpose counters count of others in so much of their time, of which so much is work.
+pub(super) fn simulated_sample(handle: Handle, busy_ns: u64, time: Times) -> Result<Sample> {
+    with(handle, |state, _| match &state.source {
+        AnySource::SimulatedCounters(source) => {
+            Ok(source.sample_of_counts(&source.counters().counts_of(busy_ns, time)))
+        }
+        AnySource::SimulatedRegisters(_) => Err(Error::errno(
+            libc::ENOTSUP,
+            "the simulated core has PERF_METRICS, which count their own thread alone",
+        )
+        .remedy("choose one that has general-purpose counters of slots")),
         _ => Err(not_simulated()),
     })
 }

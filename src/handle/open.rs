@@ -121,7 +121,7 @@ fn simulate(options: &Options, (row, model): (u32, &'static Model), handle: Hand
         note: Reason::new("simulated (TD_FLAG_SIMULATE)").why("the numbers say nothing about this machine"),
         ..Info::new(options, model, level)
     };
-    let width = if model.slots_per_cycle == 0 { 8 } else { model.slots_per_cycle }; // (some width)
+    let width = model::simulated_width(model.slots_per_cycle);
     let source = if tree.takes_counters() {
         let counters = SimulatedCounters::new(tree.per_cycle, width);
         AnySource::SimulatedCounters(Plain::new(counters, handle.shared(), info.head(row))?)
@@ -286,7 +286,8 @@ fn measure_by_free_counters(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{TopDown, decode_l1, decode_tree};
+    use crate::sys::page::Times;
+    use crate::{TD_SAMPLE_SIMULATED, TopDown, decode_l1, decode_tree};
 
     #[test]
     fn every_core_of_the_list_is_simulated_by_its_name_and_an_unknown_name_gets_the_list() {
@@ -327,6 +328,44 @@ mod tests {
             assert!(unknown.contains(word), "{unknown}");
         }
         assert!(unknown.len() < 500, "{}: td_last_error has no room for more", unknown.len());
+    }
+
+    #[test]
+    fn from_outside_a_simulated_core_counts_so_much_in_a_time_and_samples_the_same() {
+        let time = Times { enabled: 2_000_000, running: 1_500_000 };
+        // (each counter is rounded to its unit)
+        let rounding = crate::read::MOST_COUNTERS as f64 / crate::source::simulated::WHOLE as f64;
+        let mut alone = Vec::new();
+        for core in model::cores() {
+            let Ok(core) = crate::simulated_by_counters(core.core) else {
+                alone.push(core.core);
+                continue;
+            };
+            let td = TopDown::open(&Options { simulate: true, core, ..Options::default() }).unwrap();
+            let sample = |ns| td.simulated_sample(ns, time).unwrap();
+            let all = sample(1_000_000);
+            let slots = 3_000_000 * u64::from(model::simulated_width(td.info().unwrap().slots_per_cycle));
+            assert_eq!((all.time_enabled_ns, all.time_running_ns), (time.enabled, time.running));
+            assert_eq!((all.slots, all.flags & TD_SAMPLE_SIMULATED), (slots, TD_SAMPLE_SIMULATED), "{core}");
+            let of_level_1 = |from: u64| -> Vec<f64> {
+                let nodes = decode_tree(Some(&sample(from)), &all).unwrap();
+                nodes.iter().filter(|node| node.level == 1).map(|node| node.value).collect()
+            };
+            let events = crate::SampledEvents::of_core(core).unwrap();
+            let sampled = events.shares(&events.simulated(1e6).unwrap()).unwrap();
+            for (place, share) in of_level_1(0).into_iter().enumerate() {
+                let others = [of_level_1(500_000)[place], sampled[place]];
+                assert!(
+                    others.iter().all(|other| (other - share).abs() < rounding),
+                    "{core} {share} {others:?}"
+                );
+            }
+        }
+        alone.retain(|core| !core.contains(',')); // (of the others, one by counters stands for them)
+        assert_eq!(alone, ["Panther Cove"]);
+        assert_eq!(crate::simulated_by_counters("").unwrap(), "made-up core");
+        let td = TopDown::open(&Options { simulate: true, ..Options::default() }).unwrap();
+        assert!(td.simulated_sample(1, time).unwrap_err().to_string().contains("PERF_METRICS"));
     }
 
     #[test]

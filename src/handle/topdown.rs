@@ -3,7 +3,7 @@
 
 use super::{
     Handle, Info, PeriodTotals, any_read, begin_steadily, close, end_counted, info, last_read, nodes,
-    of_plain, open, reset, set_mix, set_per_cycle, sum_begin, sum_empty, sum_end, switch,
+    of_plain, open, reset, set_mix, set_per_cycle, simulated_sample, sum_begin, sum_empty, sum_end, switch,
 };
 use crate::error::Result;
 use crate::options::Options;
@@ -177,6 +177,15 @@ impl TopDown {
     /// In a forked child: TD_EWRONGTHREAD.
     pub fn nodes(&self) -> Result<Vec<Node>> {
         nodes(self.0).map(Iterator::collect)
+    }
+
+    /// What simulated general-purpose counters count of others in so much of their time, of which the first are nanoseconds of work: with that of none
+    /// it gives the shares of all that they did.
+    ///
+    /// # Errors
+    /// -ENOTSUP: the handle has PERF_METRICS, or measures real counters.
+    pub fn simulated_sample(&self, busy_ns: u64, time: Times) -> Result<Sample> {
+        simulated_sample(self.0, busy_ns, time)
     }
 
     /// Sets how the slots of the simulated PMU divide from now on.

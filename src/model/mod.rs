@@ -525,6 +525,11 @@ impl Model {
         }
     }
 
+    /// Whether general-purpose counters count its slots.
+    pub fn has_counters(&self) -> bool {
+        matches!(self.counting, Counting::Counters(_))
+    }
+
     /// Deepest level that is counted; 0 if none is.
     pub fn levels(&self) -> u32 {
         match self.counting {
@@ -537,6 +542,11 @@ impl Model {
 
 /// Place of the row for a CPU that the table does not know but whose kernel shows PERF_METRICS.
 pub(crate) const UNKNOWN: u32 = 0;
+/// Slots per cycle of a core that is simulated, which has some width.
+pub(crate) fn simulated_width(slots_per_cycle: u32) -> u32 {
+    if slots_per_cycle == 0 { 8 } else { slots_per_cycle }
+}
+
 /// Place of the row of the simulated PMU.
 pub(crate) const SIMULATED: u32 = 1;
 

@@ -13,7 +13,7 @@ use crate::sys::page::Times;
 use std::time::Instant;
 
 /// A whole, in the units that shares are counted in.
-const WHOLE: u64 = 1 << 20;
+pub(crate) const WHOLE: u64 = 1 << 20;
 
 /// How the slots of a simulated PMU truly divide: shares of all slots, 0 to 1. Level 1 adds up to 1.
 #[repr(C)]
@@ -228,6 +228,9 @@ impl MetricsCounters for SimulatedRegisters {
     }
 }
 
+/// The clock of a simulated core that counts others, of whose CPU time nanoseconds alone are known.
+const CYCLES_PER_NS: u64 = 3;
+
 /// A simulated group of general-purpose counters: each counts so much in a cycle.
 pub(crate) struct SimulatedCounters {
     /// Slots per cycle.
@@ -265,6 +268,19 @@ impl SimulatedCounters {
         let units = units_of(per_cycle)?;
         self.change(|state| state.per_cycle = units);
         Ok(())
+    }
+
+    /// What they count of others in so much of their time, of which so much is work: as they do of their own, but by no clock of this thread.
+    pub fn counts_of(&self, busy_ns: u64, time: Times) -> PlainCounts {
+        let cycles = busy_ns.saturating_mul(CYCLES_PER_NS);
+        let per_cycle = self.change(|_| {}).per_cycle;
+        let counted = |units: u64| (u128::from(cycles) * u128::from(units) / u128::from(WHOLE)) as u64;
+        PlainCounts {
+            time,
+            slots: cycles.saturating_mul(self.width),
+            counter: per_cycle.map(counted),
+            ..PlainCounts::default()
+        }
     }
 
     /// From now on they count, or not.
