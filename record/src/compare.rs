@@ -14,6 +14,7 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use topdown::{LEVEL_1, LEVEL_2};
+use topdown_report::model::SIMULATED_PATH;
 use topdown_report::{ShareInterval, pairs};
 
 /// What has changed of a part of the time, or of a share.
@@ -124,6 +125,9 @@ pub struct RecordingComparison {
     pub files: [String; 2],
     /// What was recorded.
     pub commands: [String; 2],
+    /// "simulated": figures of either are made up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<&'static str>,
     /// Kinds of cores of either.
     pub cores: Vec<ComparedCore>,
     /// Functions of either, those with the most time first.
@@ -178,6 +182,10 @@ impl RecordingComparison {
         RecordingComparison {
             files: files.map(|file| file.name.clone()),
             commands: files.map(|file| file.command.clone()),
+            path: files
+                .iter()
+                .any(|file| file.path.as_deref() == Some(SIMULATED_PATH))
+                .then_some(SIMULATED_PATH),
             cores: cores.into_iter().map(all).collect(),
             functions,
         }

@@ -3,7 +3,7 @@
 
 use crate::account::{BoundedShares, Level1, Level2};
 use crate::csv::{field, number, yes_or_no};
-use crate::model::{Figures, Item, Report};
+use crate::model::{Figures, Item, Report, SIMULATED_PATH};
 use crate::nodes::ShareInterval;
 use crate::terminal::{Layout, shortened, told_apart};
 use crate::words::{self, clean, percent, thousands, time};
@@ -37,6 +37,9 @@ fn metrics() -> impl Iterator<Item = &'static Metric> {
 
 /// What a report says: of the whole, whose name is empty, and of regions in its order.
 type Rows = Vec<(String, RegionRow)>;
+
+/// The same, and whether it is made up.
+type ReadRows = (Rows, bool);
 
 impl RegionRow {
     fn new(Item { counts, inclusive, .. }: &Item) -> RegionRow {
@@ -108,7 +111,7 @@ fn node_of_name(name: &str) -> Option<&'static str> {
     topdown::metric_of_name(name).map(|metric| metric.field())
 }
 
-fn of_json(text: &str) -> Option<Rows> {
+fn of_json(text: &str) -> Option<ReadRows> {
     let report: Value = serde_json::from_str(text).ok()?;
     let row = |item: &Value| {
         let figures = &item["inclusive"];
@@ -131,18 +134,21 @@ fn of_json(text: &str) -> Option<Rows> {
     for region in report["regions"].as_array()? {
         rows.push((clean(region["name"].as_str()?), row(region)?));
     }
-    (report["schema"] == crate::SCHEMA).then_some(rows)
+    let mut machines = report["machines"].as_array().into_iter().flatten();
+    let is_simulated = machines.any(|machine| machine["path"] == SIMULATED_PATH);
+    (report["schema"] == crate::SCHEMA).then_some((rows, is_simulated))
 }
 
-fn of_csv(text: &str) -> Option<Rows> {
+fn of_csv(text: &str) -> Option<ReadRows> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let header = reader.headers().ok()?.clone();
     let place: HashMap<&str, usize> = header.iter().enumerate().map(|(place, name)| (name, place)).collect();
-    let mut rows = Vec::new();
+    let (mut rows, mut is_simulated) = (Vec::new(), false);
     let is_finite = Cell::new(true);
     for record in reader.records() {
         let record = record.ok()?;
         let field = |name: &str| place.get(name).and_then(|place| record.get(*place));
+        is_simulated |= field("path") == Some(SIMULATED_PATH);
         if !field("pid")?.is_empty() {
             continue; // of one process or thread
         }
@@ -159,16 +165,17 @@ fn of_csv(text: &str) -> Option<Rows> {
         let row = RegionRow::of_fields(&number, header.iter().filter_map(node))?;
         rows.push((region.strip_prefix('\'').unwrap_or(region).into(), row));
     }
-    (!rows.is_empty() && is_finite.get()).then_some(rows)
+    (!rows.is_empty() && is_finite.get()).then_some((rows, is_simulated))
 }
 
 /// Reads a report in CSV or JSON, or table files' figures.
-fn read(path: &Path) -> io::Result<Rows> {
+fn read(path: &Path) -> io::Result<ReadRows> {
     let bytes = read_whole(path)?;
     let text = String::from_utf8_lossy(&bytes);
-    let of_report = |report: &Report| -> Rows {
+    let of_report = |report: &Report| -> ReadRows {
         let regions = report.regions.iter().map(|region| (clean(&region.name), RegionRow::new(&region.item)));
-        [(String::new(), RegionRow::new(&report.whole))].into_iter().chain(regions).collect()
+        let rows = [(String::new(), RegionRow::new(&report.whole))].into_iter().chain(regions).collect();
+        (rows, words::simulated(report))
     };
     let rows = match bytes.first() {
         Some(b'{') => of_json(&text),
@@ -262,11 +269,26 @@ pub fn unsure(shares: usize, what: &str) -> String {
     format!("  {} not known to have changed: the {what} overlap\n", words::count(shares as u64, "share"))
 }
 
+/// The name of the last column of a comparison of figures that are made up, and what is in it.
+#[must_use]
+pub fn path_column(path: Option<&str>) -> (&'static str, String) {
+    path.map_or(("", String::new()), |path| (",path", format!(",{path}")))
+}
+
+/// In a text, the line below the first that says the same.
+#[must_use]
+pub fn simulated_line(path: Option<&str>, layout: &Layout) -> String {
+    path.map_or(String::new(), |_| layout.warning(words::SIMULATED) + "\n")
+}
+
 /// A comparison.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
     /// Names of the files.
     pub files: [String; 2],
+    /// "simulated": figures of either are made up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<&'static str>,
     /// The whole, then the regions of either, those with the most slots first.
     pub regions: Vec<RegionChange>,
 }
@@ -278,7 +300,9 @@ const COUNTS: [&str; 3] = ["executions", "slots", "time_ns"];
 /// # Errors
 /// One of them cannot be read, or is no report; the text names it.
 pub fn compare(before: &Path, after: &Path) -> io::Result<Comparison> {
-    let mut rows = pairs([read(before)?, read(after)?]);
+    let ((rows_before, made_up_before), (rows_after, made_up_after)) = (read(before)?, read(after)?);
+    let path = (made_up_before || made_up_after).then_some(SIMULATED_PATH);
+    let mut rows = pairs([rows_before, rows_after]);
     let slots = |both: &[Option<RegionRow>; 2]| both.iter().flatten().map(|row| row.slots).max();
     rows.sort_by_cached_key(|(name, both)| (!name.is_empty(), Reverse(slots(both)), name.clone()));
     let compared = |(region, [before, after]): (String, [Option<RegionRow>; 2])| {
@@ -303,6 +327,7 @@ pub fn compare(before: &Path, after: &Path) -> io::Result<Comparison> {
     };
     Ok(Comparison {
         files: [before, after].map(|path| clean(&path.display().to_string())),
+        path,
         regions: rows.into_iter().map(compared).collect(),
     })
 }
@@ -324,12 +349,13 @@ impl Comparison {
     }
 
     fn csv(&self) -> String {
-        let mut out = String::from("region,figure,before,after,difference,bound,significant\n");
+        let (name_of_path, path) = path_column(self.path);
+        let mut out = format!("region,figure,before,after,difference,bound,significant{name_of_path}\n");
         for RegionChange { region, figures } in &self.regions {
             for (name, change) in figures {
                 let Change { before, after, difference, bound, significant } = *change;
                 let numbers = [before, after, difference, bound].map(number).join(",");
-                out += &format!("{},{name},{numbers},{}\n", field(region), yes_or_no(significant));
+                out += &format!("{},{name},{numbers},{}{path}\n", field(region), yes_or_no(significant));
             }
         }
         out
@@ -338,6 +364,7 @@ impl Comparison {
     fn text(&self, layout: &Layout) -> String {
         let [before, after] = &self.files;
         let mut out = layout.heading(&layout.sentence(&format!("topdown: from {before} to {after}"))) + "\n";
+        out += &simulated_line(self.path, layout);
         let names = told_apart(self.regions.iter().map(|one| &*one.region), 60);
         for (RegionChange { region, figures }, name) in self.regions.iter().zip(names) {
             let name = if region.is_empty() { "whole program".into() } else { name };

@@ -1,14 +1,15 @@
 //! The report as comma-separated values (RFC 4180, lines end in a line feed).
 //!
 //! One line for each region and thread, and sums over either: an empty region is all that ran, an empty tid all
-//! threads, an empty pid all processes. The nodes of the tree of metrics follow the columns that all reports have.
+//! threads, an empty pid all processes. The nodes of the tree of metrics follow the columns that all reports have. Where figures are made up,
+//! the last column says so in each row, whoever takes some of them.
 #![forbid(unsafe_code)]
 
 use crate::account::{BoundedShares, Level1, Level2};
-use crate::model::{Figures, Item, Report};
+use crate::model::{Figures, Item, Report, SIMULATED_PATH};
 use crate::nodes::NodeKind;
 use crate::timeline::{SeriesSubject, Timeline, TimelineInterval};
-use crate::words::clean;
+use crate::words::{clean, simulated};
 
 /// A text that no terminal obeys and no spreadsheet takes for a formula: an apostrophe comes before what would begin one, also in an
 /// Asian width, and before an apostrophe, so that one at the start never belongs to the text.
@@ -53,7 +54,16 @@ pub fn yes_or_no(yes: Option<bool>) -> &'static str {
     yes.map_or("", |yes| if yes { "yes" } else { "no" })
 }
 
-fn header(nodes: &[NodeKind]) -> String {
+/// The last column of figures that are made up: its name.
+const PATH: &str = "path";
+
+/// What all rows have in common.
+struct Columns<'r> {
+    nodes: &'r [NodeKind],
+    is_simulated: bool,
+}
+
+fn header(Columns { nodes, is_simulated }: &Columns) -> String {
     let mut names: Vec<String> = ["region", "pid", "tid", "thread", "ended"].map(String::from).into();
     names.extend(
         ["executions", "measured", "nested", "unended", "unbalanced", "missed", "split"].map(String::from),
@@ -67,10 +77,11 @@ fn header(nodes: &[NodeKind]) -> String {
         names.push(format!("{of}bottleneck"));
     }
     for of in ["", "exclusive_"] {
-        for node in nodes {
+        for node in *nodes {
             names.extend(["", "_low", "_high"].map(|end| format!("{of}{}{end}", node.name())));
         }
     }
+    names.extend(is_simulated.then(|| PATH.into()));
     names.join(",") + "\n"
 }
 
@@ -101,7 +112,7 @@ type ThreadLabel<'a> = (String, String, &'a str, &'static str);
 
 fn line(
     out: &mut String,
-    nodes: &[NodeKind],
+    Columns { nodes, is_simulated }: &Columns,
     region: &str,
     (pid, tid, thread, ended): ThreadLabel,
     item: &Item,
@@ -124,11 +135,12 @@ fn line(
     figures(&mut row, &item.exclusive);
     tree(&mut row, nodes, &item.inclusive);
     tree(&mut row, nodes, &item.exclusive);
+    row.extend(is_simulated.then(|| SIMULATED_PATH.into()));
     *out += &(row.join(",") + "\n");
 }
 
 /// A timeline: a line for each interval of each series, with slots of each node that any of them has.
-pub fn timeline(timeline: &Timeline) -> String {
+pub fn timeline(timeline: &Timeline, is_simulated: bool) -> String {
     let intervals = || timeline.series.iter().flat_map(|series| &series.intervals);
     let mut nodes: Vec<NodeKind> = Vec::new();
     for node in intervals().flat_map(|interval| &interval.nodes) {
@@ -139,6 +151,7 @@ pub fn timeline(timeline: &Timeline) -> String {
     let mut names: Vec<&str> = vec!["of", "begin_ns", "end_ns", "slots", "time_ns", "running"];
     names.extend(nodes.iter().map(NodeKind::name));
     names.extend(["error_1", "error_2"]);
+    names.extend(is_simulated.then_some(PATH));
     let mut out = names.join(",") + "\n";
     for series in &timeline.series {
         let of = if series.of == SeriesSubject::Whole { String::new() } else { field(&series.of.title()) };
@@ -152,6 +165,7 @@ pub fn timeline(timeline: &Timeline) -> String {
                 number(node.map(|node| interval.count(node)))
             }));
             row.extend([1, 2].map(|level| number(interval.error(level))));
+            row.extend(is_simulated.then(|| SIMULATED_PATH.into()));
             out += &(row.join(",") + "\n");
         }
     }
@@ -159,30 +173,30 @@ pub fn timeline(timeline: &Timeline) -> String {
 }
 
 pub fn render(report: &Report) -> String {
-    let nodes = &report.nodes;
-    let mut out = header(nodes);
+    let columns = Columns { nodes: &report.nodes, is_simulated: simulated(report) };
+    let mut out = header(&columns);
     let all = || (String::new(), String::new(), "", "");
-    line(&mut out, nodes, "", all(), &report.whole);
+    line(&mut out, &columns, "", all(), &report.whole);
     let yes = |ended: bool| yes_or_no(Some(ended));
     for process in &report.processes {
         let pid = process.pid.to_string();
         let ended = yes(process.ended != crate::model::ProcessEnd::Killed);
-        line(&mut out, nodes, "", (pid.clone(), String::new(), "", ended), &process.item);
+        line(&mut out, &columns, "", (pid.clone(), String::new(), "", ended), &process.item);
         for thread in &process.threads {
             let who = (pid.clone(), thread.tid.to_string(), thread.name.as_str(), yes(thread.ended));
-            line(&mut out, nodes, "", who, &thread.item);
+            line(&mut out, &columns, "", who, &thread.item);
         }
     }
     for one in report.outside.iter().flat_map(|outside| &outside.processes).filter(|one| one.is_unseen()) {
         let pid = one.pid.map_or("rest".into(), |pid| pid.to_string());
-        line(&mut out, nodes, "", (pid, String::new(), &one.name, ""), &one.item);
+        line(&mut out, &columns, "", (pid, String::new(), &one.name, ""), &one.item);
     }
     for region in &report.regions {
-        line(&mut out, nodes, &region.name, all(), &region.item);
+        line(&mut out, &columns, &region.name, all(), &region.item);
         for one in &region.threads {
             let thread = &report.processes[one.place.0].threads[one.place.1];
             let who = (one.pid.to_string(), one.tid.to_string(), thread.name.as_str(), yes(thread.ended));
-            line(&mut out, nodes, &region.name, who, &one.item);
+            line(&mut out, &columns, &region.name, who, &one.item);
         }
     }
     out

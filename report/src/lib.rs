@@ -37,7 +37,7 @@ mod trace;
 
 pub use account::Gaps;
 pub use advice::{advice, meaning};
-pub use compare::{Comparison, by_name, compare, pairs, unsure};
+pub use compare::{Comparison, by_name, compare, pairs, path_column, simulated_line, unsure};
 pub use cpu_time::{CountedTime, CpuTime, CpuUse};
 pub use csv::{cell, number, quoted, separated, yes_or_no};
 pub use demangle::function as function_name;
@@ -49,7 +49,7 @@ pub use nodes::{NodeKind, ShareInterval};
 pub use output::{Claim, Output, Wait, is_stdout, stdout_was_closed, wait_for_readers_by};
 pub use topdown_table::clean;
 pub use verdict::{names_of_tree as verdict_names, of_tree as verdict};
-pub use words::{SANDBOXED, UNCOUNTED, count, occasion_of, percent, thousands, time};
+pub use words::{SANDBOXED, SIMULATED, UNCOUNTED, count, occasion_of, percent, simulated, thousands, time};
 
 use serde::Serialize;
 use std::collections::HashMap;
@@ -138,10 +138,24 @@ pub fn encode(report: &Report, format: Format) -> io::Result<Vec<u8>> {
 /// The same.
 pub fn encode_for(report: &Report, format: Format, layout: &Layout) -> io::Result<Vec<u8>> {
     match (format, &report.timeline) {
-        (Format::Trace, Some(timeline)) => Ok(trace::encode(timeline, &words::title(report).0)),
+        (Format::Trace, Some(timeline)) => Ok(trace::encode(timeline, &trace_title(report))),
         (Format::Trace, None) => Err(no_timeline()),
         _ => Ok(render_for(report, format, layout).into_bytes()),
     }
+}
+
+fn trace_title(report: &Report) -> String {
+    let (command, _) = words::title(report);
+    if simulated(report) { format!("{SIMULATED}: {command}") } else { command }
+}
+
+/// A timeline for JSON, which says how it was counted if that was not on a PMU.
+#[derive(Serialize)]
+struct TimelineFile<'t> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<&'static str>,
+    #[serde(flatten)]
+    timeline: &'t timeline::Timeline,
 }
 
 fn no_timeline() -> io::Error {
@@ -156,8 +170,11 @@ pub fn write_timeline(report: &Report, path: &Path) -> io::Result<()> {
     let format = timeline_format(path)?;
     let timeline = report.timeline.as_ref().ok_or_else(no_timeline)?;
     let bytes = match format {
-        Format::Csv => csv::timeline(timeline).into_bytes(),
-        Format::Json => json(timeline).into_bytes(),
+        Format::Csv => csv::timeline(timeline, simulated(report)).into_bytes(),
+        Format::Json => {
+            let path = simulated(report).then_some(model::SIMULATED_PATH);
+            json(&TimelineFile { path, timeline }).into_bytes()
+        }
         format => encode(report, format)?,
     };
     save(&bytes, path)

@@ -290,17 +290,12 @@ fn whole_of(
     (Whole { item, time, kernel_note }, next, steps)
 }
 
-/// What needs counters.
-const COUNTED: [&str; 2] = ["deep", "perf-mem"];
-
 /// Commands that tell more of a run of which the verdict names these nodes.
 fn steps_of(run: &Run, named: &[String], is_real: bool) -> Vec<Step> {
     let located = run.findings.iter().find(|finding| !finding.locate.is_empty());
     let node = located.map_or("", |finding| finding.node.trim_start_matches("tma_"));
-    let mut means = Means { node: node.into(), ..run.means.clone() };
-    if !is_real {
-        means.has.retain(|what| !COUNTED.contains(what)); // (nothing is counted here)
-    }
+    let means = Means { node: node.into(), ..run.means.clone() };
+    let means = if is_real { means } else { means.without_counters() };
     let means = means.and("drilled", !run.tree.is_empty()).and("locates", located.is_some());
     let means = means.and("threads", run.cpu_ns > run.wall_ns + run.wall_ns / 10);
     steps("count", named, &means)

@@ -248,11 +248,14 @@ pub struct Machine {
     pub note: String,
 }
 
+/// In JSON and CSV, under the key `path`, what says that figures are made up.
+pub const SIMULATED_PATH: &str = "simulated";
+
 fn path_name<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(match path {
         Path::Rdpmc => "rdpmc",
         Path::Read => "read",
-        Path::Simulated => "simulated",
+        Path::Simulated => SIMULATED_PATH,
     })
 }
 

@@ -44,6 +44,9 @@ pub struct Means {
     pub call: String,
 }
 
+/// What needs counters.
+const COUNTED: [&str; 2] = ["deep", "perf-mem"];
+
 impl Means {
     /// The same with one thing more, if that is there.
     #[must_use]
@@ -51,6 +54,13 @@ impl Means {
         if is_there {
             self.has.insert(what);
         }
+        self
+    }
+
+    /// The same where nothing is counted.
+    #[must_use]
+    pub fn without_counters(mut self) -> Means {
+        self.has.retain(|what| !COUNTED.contains(what));
         self
     }
 

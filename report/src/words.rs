@@ -93,7 +93,7 @@ fn how_read(Machine { path, level, .. }: &Machine) -> String {
     let how = match path {
         Path::Rdpmc => "read by RDPMC",
         Path::Read => "read by read(2)",
-        Path::Simulated => "SIMULATED: the figures are made up",
+        Path::Simulated => SIMULATED,
     };
     format!("{how}, level {level}")
 }
@@ -110,6 +110,9 @@ fn cpu_and_pmu(machine: &Machine) -> String {
     };
     format!("{}{core}{width}{bounded}, PMU {}", clean(cpu), clean(pmu))
 }
+
+/// What each view says of figures that a simulated PMU has made up, whoever takes a part of it.
+pub const SIMULATED: &str = "SIMULATED: the figures are made up";
 
 /// Whether any of the figures are made up.
 pub fn simulated(report: &Report) -> bool {

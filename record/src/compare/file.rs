@@ -25,6 +25,9 @@ pub struct RecordedFile {
     #[serde(skip)]
     pub(super) name: String,
     pub(super) command: String,
+    /// "simulated": its figures are made up.
+    #[serde(default)]
+    pub(super) path: Option<String>,
     pub(super) cores: Vec<RecordedCore>,
     pub(super) functions: Vec<RecordedFunction>,
 }

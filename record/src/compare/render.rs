@@ -5,7 +5,9 @@ use super::{FiguresChange, PartChange, RecordingComparison, TimeChange};
 use crate::views::{LEAST_TIME, in_module, in_words, with_ends};
 use std::fmt::Write;
 use topdown_report::terminal::Layout;
-use topdown_report::{Format, clean, count, json, number, percent, quoted, time, yes_or_no};
+use topdown_report::{
+    Format, clean, count, json, number, path_column, percent, quoted, simulated_line, time, yes_or_no,
+};
 
 /// Columns of each value, where there is room and where there is little.
 const WIDE: usize = 12;
@@ -78,16 +80,16 @@ fn cannot_be_told(when: &str, why: &str, layout: &Layout) -> String {
     layout.sentence(&format!("  shares cannot be told {when}: {}", clean(why))) + "\n"
 }
 
-fn rows(csv: &mut String, head: &[&str], figures: &FiguresChange) {
+fn rows(csv: &mut String, head: &[&str], figures: &FiguresChange, path: &str) {
     let head = head.iter().map(|text| quoted(text)).collect::<Vec<_>>().join(",");
     let TimeChange { before, after, difference } = figures.time_ns;
     let (before, after, difference) = (number(before), number(after), number(difference));
-    let _ = writeln!(csv, "{head},\"time_ns\",{before},,,{after},,,{difference},,,");
+    let _ = writeln!(csv, "{head},\"time_ns\",{before},,,{after},,,{difference},,,{path}");
     let time = ("time".to_string(), figures.time);
     for (name, change) in [&time].into_iter().chain(&figures.shares) {
         let significant = yes_or_no(change.significant);
         let parts = [change.before, change.after, change.difference].map(with_ends).join(",");
-        let _ = writeln!(csv, "{head},{},{parts},{significant}", quoted(name));
+        let _ = writeln!(csv, "{head},{},{parts},{significant}{path}", quoted(name));
     }
 }
 
@@ -114,13 +116,14 @@ impl RecordingComparison {
         for name in ["before", "after", "difference"] {
             let _ = write!(text, ",{name},{name}_low,{name}_high");
         }
-        text += ",significant\n";
+        let (name_of_path, path) = path_column(self.path);
+        let _ = writeln!(text, ",significant{name_of_path}");
         for core in &self.cores {
-            rows(&mut text, &[&core.name, "", "", "all"], &core.all);
+            rows(&mut text, &[&core.name, "", "", "all"], &core.all, &path);
         }
         for function in &self.functions {
             for (scope, figures) in [("own", &function.own), ("inclusive", &function.inclusive)] {
-                rows(&mut text, &[&function.core, &function.name, &function.module, scope], figures);
+                rows(&mut text, &[&function.core, &function.name, &function.module, scope], figures, &path);
             }
         }
         text
@@ -130,6 +133,7 @@ impl RecordingComparison {
         let [before, after] = self.files.each_ref().map(|file| clean(file));
         let sentence = |text: &str| layout.sentence(text) + "\n";
         let mut text = layout.heading(&layout.sentence(&format!("topdown: from {before} to {after}"))) + "\n";
+        text += &simulated_line(self.path, layout);
         if self.commands[0] != self.commands[1] {
             for (when, command) in ["before", "after"].iter().zip(&self.commands) {
                 text += &sentence(&format!("{when}: {}", clean(command)));
