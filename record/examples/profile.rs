@@ -147,6 +147,7 @@ fn profile() -> Profile {
         impossible: 0,
         pace: Pace { asked: 500, frequency: 100.0, burst_ns: 1e5, budget: 0.01, limit: Limit::Cost },
         held: None,
+        simulated: None,
         callers: CallGraph::default(),
         without_callers: false,
         kernel_is_hidden: false,

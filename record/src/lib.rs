@@ -41,6 +41,8 @@ mod mean_latency;
 
 mod recording;
 
+mod simulation;
+
 mod recorder;
 
 mod journal;

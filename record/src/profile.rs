@@ -12,6 +12,7 @@ use crate::mean_latency::{LatencyTally, MeanLatency};
 use crate::processes::PROCESS;
 use crate::recording::{Burst, Recording};
 use crate::records::CallGraph;
+use crate::simulation::{BY_STOPS, BY_TIMER, SimulatedMixes};
 use crate::sources::Sources;
 use crate::statistics::proportion;
 use crate::strata::{BurstCount, Stratum, ThreadInstant, evened};
@@ -20,7 +21,7 @@ use crate::unseen::Unseen;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use topdown::{SampledEvents, SampledNode, TD_NODE_RETIRING};
-use topdown_report::ShareInterval;
+use topdown_report::{SIMULATED, ShareInterval};
 
 mod named;
 
@@ -125,6 +126,13 @@ pub struct CallStack {
 }
 
 impl CallStack {
+    /// The same below a frame that says that shares are made up, whatever shows it: of some formats nothing but stacks is shown.
+    fn marked(mut self) -> CallStack {
+        let function = (SIMULATED.into(), PROCESS.into());
+        self.frames.insert(0, StackFrame { function, line: None, inlined: false });
+        self
+    }
+
     /// Names and modules of the functions, the outermost first.
     pub(crate) fn functions(&self) -> impl DoubleEndedIterator<Item = &(String, String)> {
         self.frames.iter().map(|frame| &frame.function)
@@ -171,6 +179,8 @@ pub struct Profile {
     /// Samples were taken only where this held. A burst is one of them then, times are parts of the stretches in which it held, and
     /// nanoseconds are what the sampling event counted in them.
     pub held: Option<EventShare>,
+    /// How slots divide is made up, and this told the time: there were no counters.
+    pub simulated: Option<&'static str>,
     /// What was to tell callers.
     pub callers: CallGraph,
     /// Branch records were to tell callers, and none did.
@@ -381,6 +391,19 @@ impl<'a> SortedBursts<'a> {
     }
 }
 
+/// Samples of time, and beside each the burst that is made up.
+fn simulated(recording: &Recording, stacks: &[NamedStack], functions: &[Symbol]) -> Vec<Burst> {
+    let Some(events) = recording.events.first() else { return recording.bursts.clone() };
+    let mut mixes = SimulatedMixes::new(events);
+    let with_burst = |(number, sample): (usize, &Burst)| {
+        let frame = sample.stacks.first().and_then(|stack| stacks[*stack as usize].first());
+        let name = frame.map_or("", |frame| &functions[frame.function].name);
+        let made = mixes.burst(sample, number, name, recording.settings.gap);
+        [sample.clone()].into_iter().chain(made)
+    };
+    recording.bursts.iter().enumerate().flat_map(with_burst).collect()
+}
+
 /// CPU time by stacks, of the same frames added up. `cores`: places of kinds of cores.
 fn call_stacks(
     seen: BTreeMap<(usize, u32), u64>,
@@ -407,8 +430,10 @@ impl Profile {
         let (functions_seen, stacks, symbols) = named(recording);
         let whole = SampledWhole::of(recording);
         let mut sorted = SortedBursts { is_doubtful: whole.by_timer, ..SortedBursts::default() };
-        let came: Vec<ThreadInstant> = recording.bursts.iter().map(Burst::came).collect();
-        let bursts = recording.bursts.iter().zip(evened(&came));
+        let with_simulated = recording.simulated.map(|_| simulated(recording, &stacks, &functions_seen));
+        let all_bursts = with_simulated.as_ref().unwrap_or(&recording.bursts);
+        let came: Vec<ThreadInstant> = all_bursts.iter().map(Burst::came).collect();
+        let bursts = all_bursts.iter().zip(evened(&came));
         bursts.for_each(|(burst, evened)| sorted.add(burst, evened, &stacks));
         let kinds: Vec<usize> = sorted.all.keys().copied().collect();
         let (mut cores, mut functions) = (Vec::new(), Vec::new());
@@ -455,18 +480,17 @@ impl Profile {
         let untimed = (is_timed && whole.latency.is_always_nothing())
             .then(|| "Samples have no retire latency with this kernel, or on this CPU.".to_string());
         let numbers: BTreeMap<usize, usize> = sorted.all.keys().copied().zip(0..).collect();
-        let call_stacks = call_stacks(sorted.stacks, &stacks, &functions_seen, &numbers);
+        let mut call_stacks = call_stacks(sorted.stacks, &stacks, &functions_seen, &numbers);
+        if recording.simulated.is_some() {
+            call_stacks = call_stacks.into_iter().map(|(stack, ns)| (stack.marked(), ns)).collect();
+        }
         let mut profile = Profile {
             cores,
             functions,
             stacks: call_stacks,
             elapsed: recording.totals.elapsed,
             // (the others are samples of clocks)
-            bursts: recording
-                .bursts
-                .iter()
-                .filter(|burst| held.is_some() || !burst.windows.is_empty())
-                .count(),
+            bursts: all_bursts.iter().filter(|burst| held.is_some() || !burst.windows.is_empty()).count(),
             threads: recording.totals.threads,
             cpus: recording.totals.cpus.clone(),
             refused: recording.totals.refused.clone(),
@@ -480,6 +504,7 @@ impl Profile {
             impossible: recording.totals.impossible,
             pace: recording.totals.pace,
             held,
+            simulated: recording.simulated,
             callers: recording.settings.callers,
             without_callers: recording.settings.callers == CallGraph::Lbr && !recording.tells_callers(),
             kernel_is_hidden: symbols.kernel_is_hidden,
@@ -516,16 +541,19 @@ impl Profile {
 
     /// Whether threads were stopped and looked at.
     pub(crate) fn is_by_stops(&self) -> bool {
-        matches!(self.held.as_ref().map(|held| &held.of), Some(SamplesOf::Time { by_stops: true, .. }))
+        self.held.as_ref().is_some_and(|held| held.of.is_by_stops())
     }
 
     /// What tells the time, of one thread or CPU at least: of "timer" nobody knows how wrong it is, of "stops" threads were looked at, "bursts" may be wrong by more than the intervals say; else "counter".
     pub(crate) fn time_by(&self) -> &'static str {
+        if let Some(simulated) = self.simulated {
+            return simulated;
+        }
         if self.is_by_stops() {
-            return "stops";
+            return BY_STOPS;
         }
         match self.held.is_some() || self.cpus.as_ref().map_or(self.by_timer > 0, |cpus| cpus.by_timer) {
-            true => "timer",
+            true => BY_TIMER,
             false if self.unclocked > 0 => "bursts",
             false => "counter",
         }

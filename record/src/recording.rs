@@ -65,6 +65,9 @@ pub struct Recording {
     pub(crate) totals: Totals,
     /// Samples are of this event: `events` are none, and a burst is one sample.
     pub(crate) sampling: Option<(EventSampling, Tally)>,
+    /// Of each sample of time the views show windows that are made up.
+    /// What has told the time.
+    pub(crate) simulated: Option<&'static str>,
 }
 
 /// What is told of it besides.
@@ -134,7 +137,18 @@ impl Recording {
         };
         let (bursts, stacks, modules) = (Vec::new(), Vec::new(), Vec::new());
         let (files, made) = (Arc::default(), Arc::default());
-        Recording { events, settings, bursts, stacks, modules, files, made, totals, sampling: None }
+        Recording {
+            events,
+            settings,
+            bursts,
+            stacks,
+            modules,
+            files,
+            made,
+            totals,
+            sampling: None,
+            simulated: None,
+        }
     }
 
     /// Whether of any sample a caller is known. (A process is the outermost frame of its stacks, and calls nothing.)

@@ -67,6 +67,11 @@ impl SamplesOf {
         matches!(self, SamplesOf::Time { .. })
     }
 
+    /// Whether threads were stopped and looked at.
+    pub(crate) fn is_by_stops(&self) -> bool {
+        matches!(self, SamplesOf::Time { by_stops: true, .. })
+    }
+
     /// Whether a condition was to hold.
     pub(crate) fn is_condition(&self) -> bool {
         matches!(self, SamplesOf::Condition { .. })

@@ -24,6 +24,7 @@ fn recording(file: &str, offsets: &[u64], caller: u64) -> Recording {
         made: std::sync::Arc::default(),
         totals: Recording::none(Vec::new(), settings).totals,
         sampling: None,
+        simulated: None,
     }
 }
 

@@ -84,6 +84,7 @@ impl Recorder {
             files: Arc::new(self.spaces.open),
             made: Arc::new(made),
             sampling: None,
+            simulated: None,
         };
         if self.samplings.is_empty() {
             return (vec![Recording { bursts, ..common }], self.journal);

@@ -4,6 +4,7 @@
 use super::name;
 use crate::profile::{FunctionFigures, Profile};
 use std::fmt::Write;
+use topdown_report::model::SIMULATED_PATH;
 use topdown_report::{ShareInterval, quoted};
 
 /// Each profile in CSV begins so.
@@ -39,7 +40,10 @@ pub(super) fn csv(profile: &Profile) -> String {
     let mut text = format!("{BEGINNING}{time},windows");
     names.iter().for_each(|name| _ = write!(text, ",{name},{name}_low,{name}_high"));
     let by = if profile.is_of_time() { format!(",{}", profile.time_by()) } else { String::new() };
-    text.push_str(if by.is_empty() { "\n" } else { ",time_by\n" });
+    text.push_str(if by.is_empty() { "" } else { ",time_by" });
+    // (each row says that it is made up, whoever takes some of them)
+    text.push_str(if profile.simulated.is_some() { ",path\n" } else { "\n" });
+    let by = if profile.simulated.is_some() { format!("{by},{SIMULATED_PATH}") } else { by };
     let places = |core: usize| -> Vec<Option<usize>> {
         let nodes = &profile.cores[core].nodes;
         names.iter().map(|wanted| nodes.iter().position(|node| name(node) == *wanted)).collect()

@@ -16,6 +16,7 @@ use crate::symbols::SourceLine;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
 use topdown::LEVEL_1;
+use topdown_report::SIMULATED;
 
 const VERSION: u32 = 60;
 /// Of LEVEL_1, by the names that the profiler has for them: of those that it draws on light and on dark pages, the four that eyes of
@@ -302,7 +303,7 @@ fn meta(profile: &Profile, heading: &Heading, end: f64, threads: usize) -> Value
         "profilingEndTime": end,
         "processType": 0,
         "stackwalk": 1,
-        "product": heading.command,
+        "product": if profile.simulated.is_some() { format!("{SIMULATED}: {}", heading.command) } else { heading.command.into() },
         "importedFrom": "topdown record",
         "symbolicated": true,
         "symbolicationNotSupported": true,

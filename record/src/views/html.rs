@@ -10,7 +10,7 @@ use crate::event_sampling::SamplesOf;
 use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledFunction};
 use maud::{Markup, html};
 use topdown_report::page::{self, HtmlText};
-use topdown_report::{count, thousands};
+use topdown_report::{SIMULATED, count, thousands};
 
 const STYLE: &str = concat!(include_str!("flame/flame.css"), include_str!("html/style.css"));
 
@@ -34,6 +34,7 @@ pub(super) fn html(profile: &Profile, heading: &Heading) -> String {
             h1 title=(HtmlText(heading.command)) { (HtmlText(heading.command)) }
             p.machine { (remarks::amount(profile)) }
             @if !heading.occasion.is_empty() { p.machine { (HtmlText(heading.occasion)) } }
+            @if profile.simulated.is_some() { p.simulated { (SIMULATED) ", since there was nothing to measure with." } }
             @if !remarks.is_empty() { ul.remarks { @for remark in &remarks { li { (HtmlText(remark)) } } } }
         }
         (next_steps(profile, heading))

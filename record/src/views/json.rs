@@ -10,6 +10,7 @@ use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledLine};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use topdown_report::ShareInterval;
+use topdown_report::model::SIMULATED_PATH;
 
 /// What the file says that it is.
 pub(crate) const FORMAT: &str = "topdown-record-1";
@@ -18,6 +19,9 @@ pub(crate) const FORMAT: &str = "topdown-record-1";
 struct Document<'a> {
     format: &'static str,
     command: &'a str,
+    /// "simulated": shares are made up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<&'static str>,
     elapsed_ns: u64,
     threads: usize,
     #[serde(flatten)]
@@ -173,6 +177,7 @@ pub(super) fn json(profile: &Profile, command: &str) -> String {
     let document = Document {
         format: FORMAT,
         command,
+        path: profile.simulated.map(|_| SIMULATED_PATH),
         elapsed_ns: profile.elapsed.as_nanos() as u64,
         threads: profile.threads,
         cpus: profile.cpus.as_ref().map(cpus),

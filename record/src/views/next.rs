@@ -110,6 +110,7 @@ pub(super) fn next(profile: &Profile, heading: &Heading, shows_lines: bool) -> N
     if profile.is_by_stops() && means.whom.starts_with("--") {
         means.whom.insert_str(0, "--ptrace ");
     }
+    let means = if profile.simulated.is_some() { means.without_counters() } else { means };
     let means = Means { call: call.clone().unwrap_or_default(), ..means }
         .and("stops", profile.is_by_stops())
         .and("hooked", call.is_some())

@@ -11,7 +11,7 @@ use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledFunction};
 use crate::strata::LEAST;
 use crate::unseen::Unseen;
 use std::collections::BTreeSet;
-use topdown_report::{count, thousands};
+use topdown_report::{SIMULATED, count, thousands};
 
 /// Functions and lines of less time are not listed.
 pub(crate) const LEAST_TIME: f64 = 0.005;
@@ -255,7 +255,7 @@ fn of_node(held: &EventShare, precise: bool, above: Option<&str>, other_events: 
 }
 
 /// Why slots are not told, where time alone is.
-pub(super) fn of_no_slots(profile: &Profile) -> Option<String> {
+fn of_no_slots(profile: &Profile) -> Option<String> {
     let why = profile.no_slots()?.trim_end_matches('.');
     Some(format!("How slots divide cannot be told here, and this is time alone: {why}."))
 }
@@ -404,10 +404,16 @@ fn of_unnamed(profile: &Profile) -> Option<String> {
     ))
 }
 
+/// What is to be known before all else: that shares are made up, or that there are none.
+pub(super) fn first(profile: &Profile) -> Option<String> {
+    let mark = format!("{SIMULATED}: samples of time are real, how slots divide is not.");
+    profile.simulated.map(|_| mark).or_else(|| of_no_slots(profile))
+}
+
 /// Of the whole: what was seen and is in no share, and why there were fewer bursts than were asked for.
 pub(super) fn of_all(profile: &Profile) -> Vec<String> {
     let of_held = profile.held.as_ref().map_or(Vec::new(), of_held);
-    let mut remarks: Vec<String> = of_no_slots(profile).into_iter().chain(of_held).collect();
+    let mut remarks: Vec<String> = first(profile).into_iter().chain(of_held).collect();
     if profile.refused.0 > 0 {
         let ((refused, why), each) = (&profile.refused, each(profile));
         remarks.push(format!("{refused} {each}s are not in this, the first because of: {why}"));

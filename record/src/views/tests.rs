@@ -103,6 +103,7 @@ pub(crate) fn profile() -> Profile {
         impossible: 0,
         pace: Pace { asked: 500, frequency: 500.0, burst_ns: 1e4, budget: 0.01, limit: Limit::Asked },
         held: None,
+        simulated: None,
         callers: CallGraph::default(),
         without_callers: false,
         kernel_is_hidden: false,

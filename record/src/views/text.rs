@@ -265,8 +265,8 @@ pub(super) fn text(profile: &Profile, heading: &Heading, with_lines: bool, layou
     let heading = format!("topdown: {command}{samples} ({})", remarks::amount(profile));
     let mut text = layout.heading(&layout.sentence(&heading)) + "\n";
     // (it is the first of all remarks, and stands where it is read first)
-    let no_slots = remarks::of_no_slots(profile);
-    no_slots.iter().for_each(|why| text += &(layout.warning(&layout.sentence(why)) + "\n"));
+    let first = remarks::first(profile);
+    first.iter().for_each(|why| text += &(layout.warning(&layout.sentence(why)) + "\n"));
     let of_core = if profile.held.is_some() { of_samples } else { of_core };
     for place in 0..profile.cores.len() {
         text += &of_core(profile, place, layout).text(profile, place, with_lines, layout);
@@ -281,7 +281,7 @@ pub(super) fn text(profile: &Profile, heading: &Heading, with_lines: bool, layou
         }
     }
     let nothing = remarks::of_nothing(profile).map(String::from);
-    let remarks = remarks::of_all(profile).into_iter().skip(no_slots.iter().len());
+    let remarks = remarks::of_all(profile).into_iter().skip(first.iter().len());
     nothing.into_iter().chain(remarks).for_each(|remark| text += &said(layout, &remark));
     text + &next
 }

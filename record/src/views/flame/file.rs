@@ -5,6 +5,7 @@ use crate::profile::Profile;
 use crate::views::remarks;
 use maud::{Markup, html};
 use topdown::LEVEL_1;
+use topdown_report::SIMULATED;
 use topdown_report::page::{HtmlText, colour};
 
 /// Until a script makes it as wide as there is room, in pixels.
@@ -50,7 +51,10 @@ pub(in crate::views) fn svg(profile: &Profile, command: &str) -> String {
         svg.flame xmlns="http://www.w3.org/2000/svg" width=(WIDE) height=(height) {
             style { (style()) }
             rect.page width="100%" height="100%" {}
-            text.title x=(MARGIN) y="24" { (HtmlText(command)) }
+            text.title x=(MARGIN) y="24" {
+                @if profile.simulated.is_some() { (SIMULATED) ": " }
+                (HtmlText(command))
+            }
             text.meta x=(MARGIN) y="43" {
                 "Width: " (time(profile)) " in user mode (" (remarks::amount(profile)) ")."
                 @if profile.held.is_none() { " Colour: where most of the function's own slots went." }
