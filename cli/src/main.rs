@@ -15,6 +15,7 @@ mod record;
 mod report;
 mod require;
 mod run;
+mod simulation;
 mod sources;
 mod stat;
 mod sys;

@@ -7,9 +7,9 @@ mod sampled;
 use crate::means;
 use crate::outcome::{Failure, ended, failed, not_run};
 use crate::require::{Requirement, judged};
-use crate::say;
 use crate::stat::{StatTarget, cpu_list};
 use crate::sys::{self, End, Interrupts};
+use crate::{say, simulation};
 use sampled::AnyRecorder;
 pub use sampled::Sampled;
 use std::collections::BTreeSet;
@@ -232,7 +232,11 @@ fn recorded(arguments: &Arguments) -> Result<End, Failure> {
         return arguments.again(from, view);
     }
     sys::raise_descriptors();
-    let sampled = Sampled::of(arguments).map_err(failed)?;
+    let sampled = match simulation::core_by_counters().map_err(failed)? {
+        Some(core) => Sampled::simulated(arguments, core),
+        None => Sampled::of(arguments),
+    };
+    let sampled = sampled.map_err(failed)?;
     if arguments.drill && sampled.tells_slots() {
         return drill::recorded(arguments, view);
     }

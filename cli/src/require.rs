@@ -10,6 +10,9 @@ use topdown_report::Report;
 /// Exit status where less was measured than was required, of a command that succeeded.
 pub const UNMEASURED: u8 = 123;
 
+/// What is lacking of figures that are made up.
+pub const NOT_SIMULATED: &str = "no slots are measured: they are simulated (TOPDOWN_SIMULATE)";
+
 /// What the whole is to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requirement {
@@ -35,6 +38,9 @@ impl Requirement {
     /// What a report lacks of it, and why; None: nothing.
     pub fn lacks(self, report: &Report) -> Option<String> {
         let figures = &report.whole.inclusive;
+        if topdown_report::simulated(report) {
+            return Some(NOT_SIMULATED.into());
+        }
         if figures.slots == 0 {
             let of_processes = report.processes.iter().map(|process| &process.trouble);
             let mut why = [&report.trouble].into_iter().chain(of_processes).filter(|why| !why.is_empty());

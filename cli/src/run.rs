@@ -8,7 +8,7 @@ use crate::stat::drill::{DeepNodes, TurnPlan};
 use crate::stat::levels::{DEEPEST, LevelTrial};
 use crate::stat::{LONGEST, OutsideGroups};
 use crate::sys::{self, End, OpenedWatch};
-use crate::{preload, say, sources, unmeasured};
+use crate::{preload, say, simulation, sources, unmeasured};
 use std::collections::hash_map::RandomState;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -144,6 +144,10 @@ fn measured(arguments: &mut Arguments) -> Result<End, Failure> {
 impl Arguments {
     /// What is counted in turns from outside; none: one group holds the level, or none does.
     fn turns(&self) -> Result<TurnPlan, Failure> {
+        let simulated = simulation::core().map_err(failed)?;
+        if simulated.is_some() {
+            self.deep.refuse_simulated().map_err(failed)?;
+        }
         if self.inside {
             if self.deep.drill || self.deep.has_figures() {
                 return Err(failed(
@@ -151,15 +155,19 @@ impl Arguments {
                 ));
             }
             if !self.deep.nodes.is_empty() {
-                if simulates().map_err(failed)? {
-                    return Err(failed(
-                        "--nodes: a simulated PMU counts none of levels 3 to 6 (TOPDOWN_SIMULATE)",
-                    ));
-                }
                 let turns = topdown::region_turns(self.deep.nodes.iter().map(String::as_str));
                 turns.map_err(|why| failed(format!("--nodes: {why}")))?;
             }
             return Ok(TurnPlan::default());
+        }
+        if simulated.is_some() && !self.outside {
+            return Ok(TurnPlan::default()); // (the library alone counts)
+        }
+        if let Some((core, level)) = simulation::core_by_counters().map_err(failed)?.zip(self.td_level) {
+            let reached = simulation::reached(core, level).map_err(failed)?;
+            let remark = reached.remark(level);
+            remark.iter().for_each(|line| say(line));
+            return Ok(TurnPlan { level_instead: remark.map(|_| reached.level), ..TurnPlan::default() });
         }
         // (a level that one group holds may be the library's, by registers)
         let source = if self.outside { SourceKind::Counters } else { SourceKind::Automatic };
@@ -253,7 +261,7 @@ fn reported(
         load(&mut command, arguments, library, &directory);
         directory.watch_sandboxed().ok()
     });
-    let simulated = simulates().map_err(failed)?;
+    let simulated = simulation::core().map_err(failed)?.is_some();
     // (simulated figures are no part of real ones, and both cannot have the general-purpose counters)
     let has_nodes = is(NODES, &|value| !value.is_empty());
     let alone = arguments.inside || simulated || has_nodes || is(SOURCE, &|value| value == "counters");
@@ -264,7 +272,14 @@ fn reported(
         && !sources::is_chosen()
         && arguments.has_regions();
     let shared = if of_regions { sources::shared() } else { None };
+    let from_outside = if arguments.outside { simulation::core_by_counters().map_err(failed)? } else { None };
     let options = match &turns.parts[..] {
+        _ if from_outside.is_some() => Some(Options {
+            level,
+            simulate: true,
+            core: from_outside.unwrap_or_default(),
+            ..Options::default()
+        }),
         [] if alone => None,
         [] if of_regions => shared.as_ref().map(|shared| shared.outside),
         [] => outside_options(level, library.is_some(), loaded.is_some()),
@@ -443,13 +458,6 @@ fn came_to_nothing(arguments: &Arguments, report: &Report) -> impl Iterator<Item
             )
         })
     })
-}
-
-/// Whether the library simulates counters.
-fn simulates() -> Result<bool, String> {
-    let value = std::env::var_os("TOPDOWN_SIMULATE").unwrap_or_default();
-    let simulation = topdown::simulation(&value.to_string_lossy());
-    simulation.map(|core| core.is_some()).map_err(|error| format!("TOPDOWN_SIMULATE: {error}"))
 }
 
 /// Whether a variable has such a value.

@@ -1,6 +1,7 @@
 //! Running a command as time(1) does: signals are for it, and its end is ours.
 #![allow(unsafe_code)]
 
+mod cpu_clock;
 mod cpu_time;
 mod family;
 mod hotplug;
@@ -8,6 +9,7 @@ mod opened;
 mod signals;
 
 use crate::means;
+pub use cpu_clock::{process_ns, thread_ns, waited_for_ns};
 pub use cpu_time::{CpuTimeOf, LOOK};
 pub use family::Family;
 pub use hotplug::Hotplug;

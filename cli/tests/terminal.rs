@@ -130,6 +130,15 @@ fn a_report_is_as_wide_as_the_terminal() {
     assert!(rows.contains("written to") || rows.contains("nothing is measured"), "{rows}");
 }
 
+#[test]
+fn the_screen_of_made_up_figures_says_so() {
+    let scratch = Scratch::new("top-simulated");
+    let busy = "i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done";
+    let screen = shown(&scratch, &["top", "-I", "50", "--", "sh", "-c", busy], &PLAIN);
+    assert!(screen.contains("SIMULATED: the figures are made up"), "{screen:?}");
+    assert!(screen.contains("all of it"), "{screen:?}");
+}
+
 /// What is recorded of nothing.
 const RECORDING: &str = r#"{"recording":{"version":3,"command":"COMMAND","occasion":"","settings":{"frequency":500,"gap":1000,"budget":0.01,"kernel":false,"callers":"frame_pointers"},"cores":[]}}
 "#;

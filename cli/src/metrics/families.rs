@@ -4,6 +4,7 @@
 use super::CountedTotals;
 use std::collections::{BTreeMap, HashMap};
 use topdown::TD_UNIT_SLOTS;
+use topdown_report::model::SIMULATED_PATH;
 use topdown_report::nodes::NodeInterval;
 use topdown_report::timeline::{SeriesSubject, TimelineInterval};
 use topdown_report::{Report, model};
@@ -90,7 +91,18 @@ impl Families {
         if let Some(report) = inside {
             all.inside(report, totals.series.is_empty());
         }
+        if totals.simulated || inside.is_some_and(topdown_report::simulated) {
+            all.mark_simulated();
+        }
         all
+    }
+
+    /// Each sample says that figures are made up: a label goes with it into whatever is made of it.
+    fn mark_simulated(&mut self) {
+        let samples = self.0.values_mut().flat_map(|family| &mut family.samples);
+        samples.for_each(|(labels, _)| labels.push(("path", SIMULATED_PATH.into())));
+        let remark = vec![("remark", topdown_report::SIMULATED.to_string()), ("path", SIMULATED_PATH.into())];
+        self.add("topdown_simulated", None, "What is measured is nothing", remark, MetricValue::Info);
     }
 
     fn inside(&mut self, report: &Report, whole: bool) {

@@ -31,6 +31,8 @@ const SAME: Duration = Duration::from_millis(50);
 /// What was counted from outside since the start.
 #[derive(Clone, Debug, Default)]
 pub struct CountedTotals {
+    /// They are made up.
+    pub simulated: bool,
     /// The whole first; then its parts.
     pub series: Vec<(SeriesSubject, TimelineInterval)>,
     /// Instructions and cycles, where they were counted.

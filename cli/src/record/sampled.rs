@@ -2,11 +2,11 @@
 #![forbid(unsafe_code)]
 
 use super::Arguments;
-use crate::require::Requirement;
-use crate::say;
+use crate::require::{NOT_SIMULATED, Requirement};
 use crate::stat::StatTarget;
 use crate::stat::levels::cause;
 use crate::sys;
+use crate::{say, simulation};
 use clap::Parser;
 use std::process::Command;
 use std::time::Duration;
@@ -31,6 +31,8 @@ pub enum Sampled {
     Time(EventSampling, String),
     /// Time alone, by stops.
     Stops(String),
+    /// Time, in one of these ways, and with it slots of a simulated core, down to a level.
+    Simulated(Box<Sampled>, &'static str, u32),
     /// Nothing can be, and why.
     Nothing(String),
 }
@@ -39,6 +41,8 @@ pub enum Sampled {
 pub enum AnyRecorder {
     Events(Box<Recorder>),
     Stops(Box<StopRecorder>),
+    /// What it records is of time, and becomes what this core's counters would have told, down to a level.
+    Simulated(Box<AnyRecorder>, &'static str, u32),
 }
 
 impl AnyRecorder {
@@ -47,6 +51,7 @@ impl AnyRecorder {
         match self {
             AnyRecorder::Events(recorder) => recorder.run(until),
             AnyRecorder::Stops(recorder) => recorder.run(&until),
+            AnyRecorder::Simulated(recorder, ..) => recorder.run(until),
         }
     }
 
@@ -54,7 +59,7 @@ impl AnyRecorder {
     pub fn keeper(&mut self) -> Option<&mut Recorder> {
         match self {
             AnyRecorder::Events(recorder) if !recorder.samples_events() => Some(recorder),
-            AnyRecorder::Events(_) | AnyRecorder::Stops(_) => None,
+            AnyRecorder::Events(_) | AnyRecorder::Stops(_) | AnyRecorder::Simulated(..) => None,
         }
     }
 
@@ -63,6 +68,10 @@ impl AnyRecorder {
         match self {
             AnyRecorder::Events(recorder) => recorder.finish(elapsed),
             AnyRecorder::Stops(recorder) => (recorder.finish(elapsed), None),
+            AnyRecorder::Simulated(recorder, core, level) => {
+                let (recording, _) = recorder.finish(elapsed);
+                (recording.simulated(core, level).expect("it was seen that the core can be"), None)
+            }
         }
     }
 }
@@ -124,6 +133,37 @@ impl Sampled {
         }
     }
 
+    /// Time, with slots of this simulated core.
+    ///
+    /// # Errors
+    /// What is asked for is nothing that it counts, or time cannot be sampled.
+    pub fn simulated(arguments: &Arguments, core: &'static str) -> Result<Sampled, String> {
+        let asked = [
+            (arguments.condition.is_some(), "--where"),
+            (arguments.locate.is_some(), "--locate"),
+            (arguments.drill, "--drill"),
+        ];
+        if let Some((_, option)) = asked.iter().find(|(is_asked, _)| *is_asked) {
+            return Err(simulation::refused(option, "counts no single events, nor levels 3 to 6"));
+        }
+        let level = arguments.td_level.unwrap_or(0);
+        if !Recording::can_simulate(core) {
+            return Err(format!("{}: what {core} counts between samples is not known", simulation::VARIABLE));
+        }
+        let why = "slots are simulated";
+        let time = match Sampled::time(arguments, why) {
+            _ if arguments.ptrace => Sampled::Stops(why.into()),
+            // (where the kernel has no timer for it, stops tell the time of a command, too)
+            Sampled::Nothing(_)
+                if !arguments.command.is_empty() && arguments.of_cpus().is_none() && !arguments.kernel =>
+            {
+                Sampled::Stops(why.into())
+            }
+            time => time,
+        };
+        Ok(Sampled::Simulated(Box::new(time), core, level))
+    }
+
     /// What `topdown record` with these options would sample of a command, once it was opened on this process.
     ///
     /// # Errors
@@ -164,6 +204,10 @@ impl Sampled {
         let of_cpus = arguments.of_cpus().is_some();
         let recorder = match self {
             Sampled::Nothing(why) => return Err(why.clone()),
+            Sampled::Simulated(time, core, level) => {
+                let time = Box::new(time.recorder(arguments, pids, there)?);
+                return Ok(AnyRecorder::Simulated(time, core, *level));
+            }
             Sampled::Stops(why) => {
                 let settings = settings(arguments, STOP_FREQUENCY);
                 let recorder = StopRecorder::of_command(pids[0], settings, why.clone());
@@ -195,6 +239,9 @@ impl Sampled {
             Sampled::Event(_) => {
                 Some("there is no .recording of samples of an event; choose another ending".into())
             }
+            Sampled::Simulated(..) => {
+                Some(simulation::refused("-o FILE.recording", "leaves nothing to make other profiles of"))
+            }
             Sampled::Time(_, why) | Sampled::Stops(why) => Some(format!(
                 "slots cannot be told here ({why}), and of time alone there is no .recording; choose another ending"
             )),
@@ -207,6 +254,7 @@ impl Sampled {
             events.iter().flat_map(SampledEvents::nodes).map(|node| node.level).max().unwrap_or(0)
         };
         match (self, required) {
+            (Sampled::Simulated(..), _) => Some(NOT_SIMULATED.into()),
             (Sampled::Nothing(why) | Sampled::Time(_, why) | Sampled::Stops(why), _) => {
                 Some(format!("slots are not told: {why}"))
             }

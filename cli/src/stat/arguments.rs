@@ -10,14 +10,14 @@ use super::target::StatTarget;
 use crate::metrics::Endpoint;
 use crate::outcome::{Failure, failed};
 use crate::require::Requirement;
-use crate::{say, sys};
+use crate::{say, simulation, sys};
 use clap::ArgGroup;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
-use topdown::{Options, SourceKind, TD_NODE_NONE};
+use topdown::{Options, SourceKind, TD_NODE_NONE, TopDown};
 use topdown_report::Format;
 
 /// Options of `topdown stat`.
@@ -135,6 +135,9 @@ pub struct CountOptions {
     /// Count what the kernel does, too
     #[arg(long)]
     pub(super) kernel: bool,
+    /// The core that is simulated, if one is.
+    #[arg(skip)]
+    pub(super) simulated: Option<&'static str>,
 }
 
 fn subtree(name: &str) -> Result<u32, &'static str> {
@@ -200,6 +203,9 @@ impl Arguments {
                 "--metrics and --record-tpebs tell what a report has, and -I, -r, -x, -j and --per-... show rows: without these",
             ));
         }
+        if let Some(core) = self.what.simulated {
+            return self.simulated_turns(core);
+        }
         let trial =
             LevelTrial { cpus: self.cpus.as_ref(), kernel: self.what.kernel, source: SourceKind::Counters };
         let turns = TurnPlan::of(self.what.td_level, &self.what.deep, &trial)?;
@@ -211,6 +217,24 @@ impl Arguments {
             ))),
             None => Ok(turns),
         }
+    }
+
+    /// The level that is counted where a core is simulated, of which nothing takes turns.
+    fn simulated_turns(&self, core: &'static str) -> Result<TurnPlan, Failure> {
+        self.what.deep.refuse_simulated().map_err(failed)?;
+        if self.by_task().is_some() {
+            let what = "does not tell threads and processes of a command apart";
+            return Err(failed(simulation::refused("--per-thread, --per-process", what)));
+        }
+        let Some(level) = self.what.td_level else {
+            // (what cannot be, as this subtree, is known before anything runs)
+            let options = simulation::options(&self.options(&self.show()?));
+            return TopDown::open(&options).map(|_| TurnPlan::default()).map_err(failed);
+        };
+        let reached = simulation::reached(core, level).map_err(failed)?;
+        let remark = reached.remark(level);
+        remark.iter().for_each(|line| say(line));
+        Ok(TurnPlan { level_instead: remark.map(|_| reached.level), ..TurnPlan::default() })
     }
 
     /// Who is counted, if not the command.
@@ -286,10 +310,11 @@ impl Arguments {
 
     /// What all groups have in common.
     pub(super) fn options(&self, show: &Show) -> Options {
-        let CountOptions { td_level, subtree, kernel, .. } = self.what;
+        let CountOptions { td_level, subtree, kernel, simulated, .. } = self.what;
         let level = if *show == Show::Rows(Style::Text) && subtree.is_none() { 1 } else { 0 };
         let (level, subtree) = (td_level.unwrap_or(level), subtree.unwrap_or(TD_NODE_NONE));
-        Options { level, subtree, kernel, ..Options::default() }
+        let (simulate, core) = (simulated.is_some(), simulated.unwrap_or_default());
+        Options { level, subtree, kernel, simulate, core, ..Options::default() }
     }
 
     /// Opens where requests for metrics are answered.

@@ -12,6 +12,7 @@ pub fn columns(arguments: &Arguments, groups: &CountedGroups) -> Columns {
     let pmus: BTreeSet<&str> = groups.each().map(|group| group.info.pmu.as_str()).collect();
     let repeats = arguments.repeat.is_some();
     let mut columns = Columns {
+        simulated: arguments.what.simulated.is_some(),
         time: arguments.interval_print.is_some(),
         of: arguments.by().map(RowsPer::name).or(repeats.then_some("run")),
         pmu: pmus.len() > 1,

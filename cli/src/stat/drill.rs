@@ -6,7 +6,7 @@ use super::companions;
 use super::levels::{DEEPEST, LevelTrial, NO_ROOM, only_p_cores};
 use super::metric_files::{self, MetricFiles};
 use crate::outcome::{Failure, failed};
-use crate::say;
+use crate::{say, simulation};
 use std::rc::Rc;
 use topdown::{
     Bottleneck, Bounded, CompanionMetric, CountedCompanions, DeepTree, Flag, Node, Rotation, TD_NODE_NONE,
@@ -90,6 +90,25 @@ impl DeepNodes {
     /// Whether all retire latencies are wanted, or all nodes that are named and follow from them.
     fn has_latencies(&self) -> bool {
         self.record_tpebs || self.tpebs_mode == LatencyMode::Published
+    }
+
+    /// That nothing of it is asked of a simulated PMU.
+    ///
+    /// # Errors
+    /// Something is.
+    pub fn refuse_simulated(&self) -> Result<(), String> {
+        let asked = [
+            (self.drill, "--drill"),
+            (!self.nodes.is_empty(), "--nodes"),
+            (!self.metrics.is_empty(), "--metrics"),
+            (self.has_latencies(), "--record-tpebs, --tpebs-mode"),
+        ];
+        match asked.iter().find(|(is_asked, _)| *is_asked) {
+            Some((_, option)) => {
+                Err(simulation::refused(option, "counts none of levels 3 to 6, nor other figures"))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Whether what is wanted has a place in reports of this format.

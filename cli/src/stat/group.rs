@@ -2,8 +2,9 @@
 #![forbid(unsafe_code)]
 
 use super::ipc::{Ipc, IpcCounts, IpcPmu};
+use super::simulated::SimulatedClock;
 use super::stretches::CountedStretches;
-use crate::say;
+use crate::{say, simulation};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use topdown::{Error, Info, Node, Options, Sample, Target, TopDown};
@@ -31,6 +32,8 @@ pub struct StatGroup {
     pub info: Info,
     /// None: the CPU's counters could not be opened, and the group has the time in which the CPU was online.
     pub(super) td: Option<TopDown>,
+    /// Its counts are made up, by the time that this tells.
+    simulated: Option<SimulatedClock>,
     /// What the kernel says of threads, if it was asked to.
     pub(super) records: Option<Records>,
     ipc: Option<Ipc>,
@@ -77,6 +80,11 @@ impl StatGroup {
         };
         let options = Options { target, ..*options };
         let opened_at = Instant::now();
+        let simulated = match options.simulate {
+            true => Some(SimulatedClock::of(&of, options.target_id())?),
+            false => None,
+        };
+        let options = if options.simulate { simulation::options(&options) } else { options };
         let td = TopDown::open(&options)?;
         let info = td.info()?;
         let records = if options.record_slots > 0 { Some(td.records()?) } else { None };
@@ -87,6 +95,7 @@ impl StatGroup {
             label: String::new(),
             info,
             td: Some(td),
+            simulated,
             records,
             ipc,
             opened: Reading::default(),
@@ -112,6 +121,7 @@ impl StatGroup {
             label: String::new(),
             info: other.info.clone(),
             td: None,
+            simulated: None,
             records: None,
             ipc: None,
             opened: opened.clone(),
@@ -138,7 +148,15 @@ impl StatGroup {
             let time_enabled_ns = self.opened_at.elapsed().as_nanos() as u64;
             Ok(Sample { time_enabled_ns, ..self.opened.sample })
         };
-        let sample = self.with_missed(self.td.as_ref().map_or_else(uncounted, TopDown::read)?);
+        let sample = match (&self.td, &self.simulated) {
+            (Some(td), Some(clock)) => {
+                let (busy_ns, time) = clock.read();
+                td.simulated_sample(busy_ns, time)?
+            }
+            (Some(td), None) => td.read()?,
+            (None, _) => uncounted()?,
+        };
+        let sample = self.with_missed(sample);
         Ok(Reading { sample, ipc: self.ipc.as_ref().and_then(Ipc::read), stretches: None })
     }
 

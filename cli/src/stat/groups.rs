@@ -79,6 +79,11 @@ impl Groups {
         self.losing.map_or(0, |(since, cpus)| since.elapsed().as_nanos() as u64 * cpus)
     }
 
+    /// Whether what they count is made up.
+    pub fn are_simulated(&self) -> bool {
+        self.options.simulate
+    }
+
     /// Whether the kernel's slots are counted, too.
     pub fn counts_kernel(&self) -> bool {
         self.options.kernel
@@ -212,6 +217,7 @@ impl Groups {
                 self.all.push(StatGroup::open(of.clone(), &e_cores, &self.kinds).map_err(|_| error)?);
             }
             (GroupTarget::Cpu(_) | GroupTarget::CommandOn(_), first) => self.all.push(first?),
+            (_, first) if self.options.simulate => self.all.push(first?), // (one kind of core is simulated)
             (_, first) => {
                 self.all.push(first?);
                 // (where there are none, or they cannot be counted, time on them is seen not to be counted)

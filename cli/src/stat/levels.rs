@@ -120,7 +120,11 @@ pub fn cause(why: &Error) -> String {
     }
 }
 
-fn deepest(asked: u32, counts: impl Fn(u32) -> Result<u32, String>) -> Result<ReachedLevel, String> {
+/// The deepest level down to this one of which `counts` tells which level is told then; or why not even the first is.
+///
+/// # Errors
+/// That.
+pub fn deepest(asked: u32, counts: impl Fn(u32) -> Result<u32, String>) -> Result<ReachedLevel, String> {
     let mut why_no_deeper = String::new();
     for level in (1..=asked).rev() {
         match counts(level) {

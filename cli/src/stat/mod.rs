@@ -24,6 +24,7 @@ mod publisher;
 mod repeated;
 mod rotation;
 mod rows_per;
+mod simulated;
 mod spread;
 mod stretches;
 mod table;
@@ -37,8 +38,8 @@ use crate::means;
 use crate::metrics::{Endpoint, TotalsCell};
 use crate::outcome::{FAILED, Failure, ended, failed, not_run, place, write_timeline};
 use crate::require::judged;
-use crate::say;
 use crate::sys::{self, CommandEnd, CpuTimeOf, End, Hotplug, Interrupts, LOOK};
+use crate::{say, simulation};
 use arguments::Show;
 pub use arguments::{Arguments, HELP, LONGEST, USAGE};
 use columns::columns;
@@ -78,6 +79,7 @@ pub fn run(mut arguments: Arguments) -> ExitCode {
 
 fn counted(arguments: &mut Arguments) -> Result<End, Failure> {
     arguments.check()?;
+    arguments.what.simulated = simulation::core_by_counters().map_err(failed)?;
     let show = arguments.show()?;
     if let Some(timeline) = arguments.timeline.as_deref() {
         timeline_format(timeline).map_err(failed)?;
@@ -201,7 +203,7 @@ impl StatCount<'_> {
                     self.rows(&mut groups.groups, at, at_work, Some(loss));
                 }
             }
-            say_of_kernel(&groups.cpu_use(&ran, 0));
+            self.say_of_kernel(&groups.cpu_use(&ran, 0));
         } else {
             let wait = self.arguments.wait;
             match groups.end(&ran, &self.arguments.command, wait) {
@@ -300,7 +302,7 @@ impl StatCount<'_> {
         drop(interrupts); // a second one ends what is done after the count
         if self.show_rows() {
             self.rows(&mut groups, wall, at_work, None);
-            say_of_kernel(&cpu_use(&cpu_time, &groups, 0));
+            self.say_of_kernel(&cpu_use(&cpu_time, &groups, 0));
             return Ok(end);
         }
         match whole(&mut groups, None, at_work, wall, title.clone()) {
@@ -332,6 +334,12 @@ impl StatCount<'_> {
             self.lacks = self.arguments.require.map(|_| why.clone());
             say(&why);
         }
+    }
+
+    /// Below rows, that much of the time was the kernel's and was not counted. (Figures that are made up leave nothing out)
+    fn say_of_kernel(&self, cpu: &CpuUse) {
+        let remark = cpu.remark().filter(|_| self.arguments.what.simulated.is_none());
+        remark.iter().for_each(|line| say(line));
     }
 
     fn show_rows(&self) -> bool {
@@ -580,11 +588,6 @@ fn cpu_use(cpu_time: &CpuTimeOf, groups: &CountedGroups, ran_ns: u64) -> CpuUse 
         counts_kernel: groups.counts_kernel(),
         refused: sys::kernel_is_refused(),
     }
-}
-
-/// Below rows, that much of the time was the kernel's and was not counted.
-fn say_of_kernel(cpu: &CpuUse) {
-    cpu.remark().iter().for_each(|line| say(line));
 }
 
 /// What rows are of, each once. (Groups of CPUs that came online are the last of all)

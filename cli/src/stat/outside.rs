@@ -56,7 +56,9 @@ impl OutsideGroups {
     }
 
     fn new(pid: i32, groups: CountedGroups, tasks: Option<Tasks>) -> OutsideGroups {
-        let (family, execs) = (Family::of(pid).ok(), ExecsWatch::of(pid));
+        // (the time of programs that lose their events is in what is simulated)
+        let execs = if groups.are_simulated() { None } else { ExecsWatch::of(pid) };
+        let family = Family::of(pid).ok();
         OutsideGroups { tasks, family, execs, ..OutsideGroups::of_others(groups) }
     }
 

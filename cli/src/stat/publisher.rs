@@ -50,6 +50,7 @@ impl Publisher {
             let first = kinds.next()??;
             kinds.try_fold(first, |all, more| Some(all.plus(&more?)))
         });
-        self.to.set(CountedTotals { series, ipc: ipc.map(|ipc| (ipc.instructions, ipc.cycles)) });
+        let simulated = groups.are_simulated();
+        self.to.set(CountedTotals { simulated, series, ipc: ipc.map(|ipc| (ipc.instructions, ipc.cycles)) });
     }
 }

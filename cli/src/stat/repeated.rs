@@ -1,11 +1,11 @@
 //! A command that is counted again and again.
 #![forbid(unsafe_code)]
 
+use super::StatCount;
 use super::ipc::Ipc;
 use super::outside::OutsideGroups;
 use super::spread::{mean, spread};
 use super::table::StatRow;
-use super::{StatCount, say_of_kernel};
 use crate::outcome::Failure;
 use crate::say;
 use crate::sys::{self, End};
@@ -73,7 +73,7 @@ impl StatCount<'_> {
                 self.write(&[StatRow::over(&rows, what, &figure)]);
             }
         }
-        say_of_kernel(&cpu); // (of the last run, which stands for all)
+        self.say_of_kernel(&cpu); // (of the last run, which stands for all)
         Ok(end)
     }
 }

@@ -6,8 +6,9 @@ use serde_json::{Map, Value};
 use std::io::{self, Write};
 use std::path::Path;
 use topdown::Node;
+use topdown_report::model::SIMULATED_PATH;
 use topdown_report::terminal::{Layout, Stream};
-use topdown_report::{Output, clean, separated};
+use topdown_report::{Output, SIMULATED, clean, separated};
 
 /// How rows are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub enum Style {
 /// Which columns there are besides the shares.
 #[derive(Clone, Debug, Default)]
 pub struct Columns {
+    /// Figures are made up: rows say so, each for itself, whoever takes some of them.
+    pub simulated: bool,
     /// Seconds since the start, for intervals.
     pub time: bool,
     /// What rows are of, if not of all: "core", "thread"...
@@ -147,6 +150,7 @@ impl StatRow {
         add(columns.clock, "GHz", "ghz", CellValue::Number(self.clock_ghz, 2));
         add(columns.cpus, "CPUs", "cpus", CellValue::Number(self.cpus, 2));
         add(columns.seconds, "seconds", "seconds", CellValue::Number(Some(self.seconds), 6));
+        add(columns.simulated, "path", "path", CellValue::Words(SIMULATED_PATH));
         cells
     }
 }
@@ -307,6 +311,9 @@ impl StatTable {
                     let cells: Vec<_> = shown().map(|cell| pad(cell, &text(cell))).collect();
                     cells.join("  ").trim_end().to_string()
                 };
+                if !self.begun && self.columns.simulated {
+                    lines += &(self.layout.warning(SIMULATED) + "\n");
+                }
                 if !self.begun {
                     lines += &(self.layout.heading(&line(&|cell| cell.title.into())) + "\n");
                 }

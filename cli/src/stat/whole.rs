@@ -145,7 +145,7 @@ pub fn count_of(
             cpu: info.cpu.clone(),
             core: info.core.clone(),
             pmu: info.pmu.clone(),
-            path: Path::Read,
+            path: if info.path == Path::Simulated { Path::Simulated } else { Path::Read },
             level: nodes.iter().flatten().map(|node: &Node| node.level).max().unwrap_or(info.level),
             slots_per_cycle: info.slots_per_cycle,
             max_error: 0.0,

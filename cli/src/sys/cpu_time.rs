@@ -110,7 +110,7 @@ impl Parse {
 }
 
 /// The unit of these texts: USER_HZ is 100 on all machines that are measured.
-const TICK_NS: u64 = 10_000_000;
+pub const TICK_NS: u64 = 10_000_000;
 
 #[cfg(test)]
 mod tests {

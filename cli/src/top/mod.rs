@@ -5,6 +5,7 @@ mod rows;
 mod screen;
 
 use crate::outcome::{Failure, ended, failed, not_run};
+use crate::simulation;
 use crate::stat::cpu_list;
 use crate::stat::groups::Groups;
 use crate::stat::ipc::Ipc;
@@ -80,7 +81,9 @@ fn shown(arguments: &Arguments) -> Result<End, Failure> {
              writes rows instead",
         ));
     }
-    let options = Options { level: 1, kernel: arguments.kernel, ..Options::default() };
+    let simulated = simulation::core_by_counters().map_err(failed)?;
+    let (simulate, core) = (simulated.is_some(), simulated.unwrap_or_default());
+    let options = Options { level: 1, kernel: arguments.kernel, simulate, core, ..Options::default() };
     if arguments.command.is_empty() { others(arguments, &options) } else { command(arguments, &options) }
 }
 

@@ -10,6 +10,7 @@ use crate::stat::intervals::{interval, name, parts, series_of};
 use crate::stat::target::StatTarget;
 use std::time::{Duration, Instant};
 use topdown::LEVEL_1;
+use topdown_report::SIMULATED;
 use topdown_report::timeline::{SeriesSubject, TimelineInterval};
 
 /// How often it is seen which CPUs are online.
@@ -95,7 +96,9 @@ impl TopGroups {
             self.groups.all.iter().map(|group| format!("{} ({})", group.info.cpu, group.info.core)).collect();
         names.dedup();
         names.truncate(2);
-        names.join("; ")
+        let names = names.join("; ");
+        // (first: what does not fit is cut off at the end)
+        if self.groups.are_simulated() { format!("{SIMULATED}; {names}") } else { names }
     }
 
     /// Takes a reading, this time after the start; what cannot be read is in the next.
