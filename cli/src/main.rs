@@ -3,6 +3,7 @@
 
 mod check;
 mod compare;
+mod demo;
 mod describe;
 mod list;
 mod means;
@@ -63,6 +64,9 @@ enum Command {
     /// What has changed from one report or recording to another, and whether it is more than their bounds leave open
     #[command(after_help = compare::HELP)]
     Compare(compare::Arguments),
+    /// Show what each view looks like, of a small program and of counters that are made up: on any machine
+    #[command(after_help = demo::HELP)]
+    Demo(demo::Arguments),
 }
 
 /// How the command's user writes options that texts of the library name.
@@ -121,6 +125,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(arguments),
         Command::Report(arguments) => report::run(arguments),
         Command::Compare(arguments) => compare::run(&arguments),
+        Command::Demo(arguments) => demo::run(&arguments),
     }
 }
 

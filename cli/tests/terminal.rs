@@ -69,7 +69,7 @@ fn fitting(scratch: &Scratch, words: &[&str]) -> String {
 #[test]
 fn nothing_is_wider_than_the_terminal() {
     let scratch = Scratch::new("width");
-    let subcommands = ["check", "list", "stat", "record", "top", "run", "report", "compare"];
+    let subcommands = ["check", "list", "stat", "record", "top", "run", "report", "compare", "demo"];
     for subcommand in subcommands {
         let help = fitting(&scratch, &[subcommand, "--help"]);
         assert!(help.contains("Usage: topdown"), "{help}");
