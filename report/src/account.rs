@@ -1,6 +1,7 @@
 //! Slots of many sums, added and subtracted, with a bound that stays one.
 #![forbid(unsafe_code)]
 
+use crate::elapsed::{self, Elapsed};
 use crate::nodes::{InTurns, NodeInterval, NodeSums, ShareInterval, TalliedNode};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use topdown::{L1, L2, LEVEL_1, LEVEL_2, Metric, MovedSlots, Node, Sum, TD_NODE_SMT_CONTENTION};
@@ -223,6 +224,8 @@ pub struct Account {
     /// The same by node of the tree of metrics, but for those that were counted in turns.
     nodes: NodeSums,
     in_turns: InTurns,
+    /// What clocks told of executions that are not among these; None: there are none.
+    pub elapsed: Option<Elapsed>,
 }
 
 impl Account {
@@ -237,7 +240,25 @@ impl Account {
         two: Split::NONE,
         nodes: NodeSums::NONE,
         in_turns: InTurns::NONE,
+        elapsed: None,
     };
+
+    /// So many executions, of which clocks alone tell.
+    pub fn of_clocks(executions: u64, elapsed: Elapsed) -> Account {
+        Account { executions, elapsed: Some(elapsed), ..Account::NONE }
+    }
+
+    /// Whether a part is more than all of it.
+    pub fn is_less_than(&self, part: &Account) -> bool {
+        let wall = |of: &Account| of.elapsed.and_then(|elapsed| elapsed.wall_ns);
+        let is_less = |(own, part): (u64, u64)| part > own;
+        part.slots > self.slots || wall(self).zip(wall(part)).is_some_and(is_less)
+    }
+
+    /// Whether there is anything of it.
+    pub fn is_some(&self) -> bool {
+        self.slots > 0 || self.elapsed.is_some_and(|elapsed| elapsed.wall_ns != Some(0))
+    }
 
     /// What a sum says; nothing, if it is none.
     pub fn new(sum: &Sum) -> Option<Account> {
@@ -305,6 +326,7 @@ impl Account {
             two: Split::new(slots, None),
             nodes: NodeSums::new(slots, nodes),
             in_turns: InTurns::NONE,
+            elapsed: None,
         }
     }
 
@@ -324,6 +346,7 @@ impl Account {
         self.two.add(&other.two);
         self.nodes.add(&other.nodes);
         self.in_turns.add(&other.in_turns);
+        self.elapsed = elapsed::sum(self.elapsed, other.elapsed);
     }
 
     /// There were at least so many slots, in so much time; how the further ones divide is not known.
@@ -368,6 +391,7 @@ impl Account {
             two: self.two.minus(&part.two),
             nodes: self.all_nodes().minus(&part.all_nodes()),
             in_turns: InTurns::NONE,
+            elapsed: elapsed::difference(self.elapsed, part.elapsed),
         }
     }
 
@@ -383,6 +407,7 @@ impl Account {
         self.nodes = self.all_nodes();
         self.in_turns = InTurns::NONE;
         self.nodes.anything();
+        self.elapsed = elapsed::unknown(self.elapsed);
         self
     }
 

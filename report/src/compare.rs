@@ -21,8 +21,12 @@ use topdown::{LEVEL_1, LEVEL_2, Metric};
 #[derive(Clone, Debug, Default, PartialEq)]
 struct RegionRow {
     executions: u64,
-    slots: u64,
-    time_ns: u64,
+    /// None: time alone was measured.
+    slots: Option<u64>,
+    /// None: not known.
+    time_ns: Option<u64>,
+    /// Of time alone.
+    wall_ns: Option<u64>,
     /// Shares in the order of LEVEL_1 and LEVEL_2, each with its bound.
     shares: [Option<(f64, f64)>; SHARES],
     /// Nodes of the tree that are none of these, or have no such bound.
@@ -48,15 +52,16 @@ impl RegionRow {
         ) -> impl Iterator<Item = Option<(f64, f64)>> {
             (0..N).map(move |k| shares.map(|shares| (shares.of[k], shares.error)))
         }
-        let Figures { slots, time_ns, level_1, level_2, tree, .. } = inclusive;
+        let Figures { level_1, level_2, tree, .. } = inclusive;
         let (one, two): (Option<&Level1>, Option<&Level2>) = (level_1.as_ref(), level_2.as_ref());
         let mut shares = [None; SHARES];
         shares.iter_mut().zip(all(one).chain(all(two))).for_each(|(to, from)| *to = from);
         let nodes = tree.0.iter().map(|node| (node.kind.metric.field(), node.share));
         RegionRow {
             executions: counts.executions,
-            slots: *slots,
-            time_ns: *time_ns,
+            slots: inclusive.slots(),
+            time_ns: inclusive.time_ns(),
+            wall_ns: inclusive.wall_ns(),
             shares,
             nodes: Vec::new(),
         }
@@ -84,7 +89,9 @@ impl RegionRow {
     }
 
     /// With a function that has the value of a CSV column of this name, or of the JSON name that it stands for, and one that has such a node.
+    /// `is_time`: it is of time alone.
     fn of_fields(
+        is_time: bool,
         number: &dyn Fn(&str) -> Option<f64>,
         nodes: impl Iterator<Item = (&'static str, ShareInterval)>,
     ) -> Option<RegionRow> {
@@ -94,10 +101,15 @@ impl RegionRow {
         for (k, (share, metric)) in shares.iter_mut().zip(metrics()).enumerate() {
             *share = number(metric.field()).zip(errors[usize::from(k >= LEVEL_1.len())]);
         }
+        let (slots, time_ns) = (whole("slots"), whole("time_ns"));
+        if !is_time && (slots.is_none() || time_ns.is_none()) {
+            return None;
+        }
         let row = RegionRow {
             executions: whole("executions")?,
-            slots: whole("slots")?,
-            time_ns: whole("time_ns")?,
+            slots,
+            time_ns,
+            wall_ns: whole("wall_ns"),
             shares,
             nodes: Vec::new(),
         };
@@ -117,7 +129,7 @@ fn of_json(text: &str) -> Option<ReadRows> {
         let figures = &item["inclusive"];
         let number = |name: &str| match name {
             "executions" => item[name].as_f64(),
-            "slots" | "time_ns" => figures[name].as_f64(),
+            "slots" | "time_ns" | "wall_ns" => figures[name].as_f64(),
             "error_1" => figures["level_1"]["error"].as_f64(),
             "error_2" => figures["level_2"]["error"].as_f64(),
             share => figures["level_1"][share].as_f64().or_else(|| figures["level_2"][share].as_f64()),
@@ -128,7 +140,7 @@ fn of_json(text: &str) -> Option<ReadRows> {
             Some((node_of_name(name)?, share))
         };
         let nodes = figures["tree"].as_object().into_iter().flatten();
-        RegionRow::of_fields(&number, nodes.filter_map(node))
+        RegionRow::of_fields(figures.get("wall_ns").is_some(), &number, nodes.filter_map(node))
     };
     let mut rows = vec![(String::new(), row(&report["whole"])?)];
     for region in report["regions"].as_array()? {
@@ -162,7 +174,8 @@ fn of_csv(text: &str) -> Option<ReadRows> {
             let [value, low, high] = ["", "_low", "_high"].map(|end| number(&format!("{name}{end}")));
             Some((node_of_name(name)?, ShareInterval { value: value?, low: low?, high: high? }))
         };
-        let row = RegionRow::of_fields(&number, header.iter().filter_map(node))?;
+        let is_time = field("time_alone") == Some("yes");
+        let row = RegionRow::of_fields(is_time, &number, header.iter().filter_map(node))?;
         rows.push((region.strip_prefix('\'').unwrap_or(region).into(), row));
     }
     (!rows.is_empty() && is_finite.get()).then_some((rows, is_simulated))
@@ -230,7 +243,7 @@ impl Change {
 pub struct RegionChange {
     /// Empty: the whole.
     pub region: String,
-    /// Executions, slots, and nanoseconds, which have no bound; then the shares of both levels, and the other nodes.
+    /// Executions, slots, and nanoseconds (of time alone elapsed ones, too), which have no bound; then the shares of both levels, and the other nodes.
     #[serde(serialize_with = "by_name")]
     pub figures: Vec<(&'static str, Change)>,
 }
@@ -293,7 +306,7 @@ pub struct Comparison {
     pub regions: Vec<RegionChange>,
 }
 
-const COUNTS: [&str; 3] = ["executions", "slots", "time_ns"];
+const COUNTS: [&str; 4] = ["executions", "slots", "time_ns", "wall_ns"];
 
 /// Compares what two files say.
 ///
@@ -303,15 +316,17 @@ pub fn compare(before: &Path, after: &Path) -> io::Result<Comparison> {
     let ((rows_before, made_up_before), (rows_after, made_up_after)) = (read(before)?, read(after)?);
     let path = (made_up_before || made_up_after).then_some(SIMULATED_PATH);
     let mut rows = pairs([rows_before, rows_after]);
-    let slots = |both: &[Option<RegionRow>; 2]| both.iter().flatten().map(|row| row.slots).max();
-    rows.sort_by_cached_key(|(name, both)| (!name.is_empty(), Reverse(slots(both)), name.clone()));
+    let size =
+        |both: &[Option<RegionRow>; 2]| both.iter().flatten().map(|row| (row.slots, row.wall_ns)).max();
+    rows.sort_by_cached_key(|(name, both)| (!name.is_empty(), Reverse(size(both)), name.clone()));
+    let has_times = rows.iter().any(|(_, both)| both.iter().flatten().any(|row| row.wall_ns.is_some()));
     let compared = |(region, [before, after]): (String, [Option<RegionRow>; 2])| {
-        let counts =
-            |row: &Option<RegionRow>| row.as_ref().map(|row| [row.executions, row.slots, row.time_ns]);
-        let count = |row: &Option<RegionRow>, k: usize| counts(row).map(|counts| counts[k] as f64);
+        let counts = |row: &RegionRow| [Some(row.executions), row.slots, row.time_ns, row.wall_ns];
+        let count = |row: &Option<RegionRow>, k: usize| counts(row.as_ref()?)[k].map(|count| count as f64);
         let counted = COUNTS
             .iter()
             .enumerate()
+            .filter(|(_, name)| has_times || **name != "wall_ns")
             .map(|(k, name)| (*name, Change::of_counts(count(&before, k), count(&after, k))));
         let shares = |row: &Option<RegionRow>| row.as_ref().map_or(Vec::new(), RegionRow::intervals);
         let shares = pairs([shares(&before), shares(&after)]);
@@ -368,9 +383,10 @@ impl Comparison {
         let names = told_apart(self.regions.iter().map(|one| &*one.region), 60);
         for (RegionChange { region, figures }, name) in self.regions.iter().zip(names) {
             let name = if region.is_empty() { "whole program".into() } else { name };
-            let (counts, shares) = figures.split_at(COUNTS.len());
-            let in_both = counts[1].1.difference.is_some();
-            let only = match (in_both, counts[1].1.before) {
+            let (counts, shares) =
+                figures.split_at(figures.iter().take_while(|(name, _)| COUNTS.contains(name)).count());
+            let in_both = counts[0].1.difference.is_some();
+            let only = match (in_both, counts[0].1.before) {
                 (true, _) => "",
                 (false, Some(_)) => ": only before",
                 (false, None) => ": only after",
@@ -381,6 +397,7 @@ impl Comparison {
                 let (word, show): (_, fn(f64) -> String) = match *name {
                     "slots" => ("slots", words::slots),
                     "time_ns" => ("time", time),
+                    "wall_ns" => ("elapsed", time),
                     _ => ("executions", |n| thousands(n as u64)),
                 };
                 let more = 100.0 * (after - before) / before;
@@ -409,7 +426,12 @@ impl Comparison {
             }
             out += &self::unsure(unsure, "bounds");
             if in_both && shares.iter().all(|(_, change)| change.difference.is_none()) {
-                out += "  shares are not known of both\n";
+                out += match (counts[1].1.before, counts[1].1.after) {
+                    (None, None) => "  time alone: there are no shares\n",
+                    (None, Some(_)) => "  time alone before: slots and shares cannot be compared\n",
+                    (Some(_), None) => "  time alone after: slots and shares cannot be compared\n",
+                    (Some(_), Some(_)) => "  shares are not known of both\n",
+                };
             }
         }
         out

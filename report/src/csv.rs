@@ -57,13 +57,16 @@ pub fn yes_or_no(yes: Option<bool>) -> &'static str {
 /// The last column of figures that are made up: its name.
 const PATH: &str = "path";
 
-/// What all rows have in common.
+/// Which columns there are besides those that all reports have.
+#[derive(Clone, Copy)]
 struct Columns<'r> {
     nodes: &'r [NodeKind],
+    /// Those of time alone.
+    times: bool,
     is_simulated: bool,
 }
 
-fn header(Columns { nodes, is_simulated }: &Columns) -> String {
+fn header(Columns { nodes, times, is_simulated }: Columns) -> String {
     let mut names: Vec<String> = ["region", "pid", "tid", "thread", "ended"].map(String::from).into();
     names.extend(
         ["executions", "measured", "nested", "unended", "unbalanced", "missed", "split"].map(String::from),
@@ -77,9 +80,12 @@ fn header(Columns { nodes, is_simulated }: &Columns) -> String {
         names.push(format!("{of}bottleneck"));
     }
     for of in ["", "exclusive_"] {
-        for node in *nodes {
+        for node in nodes {
             names.extend(["", "_low", "_high"].map(|end| format!("{of}{}{end}", node.name())));
         }
+    }
+    if times {
+        names.extend(["time_alone", "wall_ns", "exclusive_wall_ns"].map(String::from));
     }
     names.extend(is_simulated.then(|| PATH.into()));
     names.join(",") + "\n"
@@ -91,7 +97,7 @@ fn shares<const N: usize>(row: &mut Vec<String>, shares: Option<&BoundedShares<N
 }
 
 fn figures(row: &mut Vec<String>, figures: &Figures) {
-    row.extend([figures.slots.to_string(), number(figures.share), figures.time_ns.to_string()]);
+    row.extend([number(figures.slots()), number(figures.share), number(figures.time_ns())]);
     row.push(number(figures.running));
     shares(row, figures.level_1.as_ref());
     shares(row, figures.level_2.as_ref());
@@ -112,7 +118,7 @@ type ThreadLabel<'a> = (String, String, &'a str, &'static str);
 
 fn line(
     out: &mut String,
-    Columns { nodes, is_simulated }: &Columns,
+    Columns { nodes, times, is_simulated }: Columns,
     region: &str,
     (pid, tid, thread, ended): ThreadLabel,
     item: &Item,
@@ -135,6 +141,10 @@ fn line(
     figures(&mut row, &item.exclusive);
     tree(&mut row, nodes, &item.inclusive);
     tree(&mut row, nodes, &item.exclusive);
+    if times {
+        row.push(yes_or_no(Some(item.inclusive.time_alone.is_some())).into());
+        row.extend([&item.inclusive, &item.exclusive].map(|figures| number(figures.wall_ns())));
+    }
     row.extend(is_simulated.then(|| SIMULATED_PATH.into()));
     *out += &(row.join(",") + "\n");
 }
@@ -173,30 +183,31 @@ pub fn timeline(timeline: &Timeline, is_simulated: bool) -> String {
 }
 
 pub fn render(report: &Report) -> String {
-    let columns = Columns { nodes: &report.nodes, is_simulated: simulated(report) };
-    let mut out = header(&columns);
+    let is_simulated = simulated(report);
+    let columns = Columns { nodes: &report.nodes, times: report.time_alone.is_some(), is_simulated };
+    let mut out = header(columns);
     let all = || (String::new(), String::new(), "", "");
-    line(&mut out, &columns, "", all(), &report.whole);
+    line(&mut out, columns, "", all(), &report.whole);
     let yes = |ended: bool| yes_or_no(Some(ended));
     for process in &report.processes {
         let pid = process.pid.to_string();
         let ended = yes(process.ended != crate::model::ProcessEnd::Killed);
-        line(&mut out, &columns, "", (pid.clone(), String::new(), "", ended), &process.item);
+        line(&mut out, columns, "", (pid.clone(), String::new(), "", ended), &process.item);
         for thread in &process.threads {
             let who = (pid.clone(), thread.tid.to_string(), thread.name.as_str(), yes(thread.ended));
-            line(&mut out, &columns, "", who, &thread.item);
+            line(&mut out, columns, "", who, &thread.item);
         }
     }
     for one in report.outside.iter().flat_map(|outside| &outside.processes).filter(|one| one.is_unseen()) {
         let pid = one.pid.map_or("rest".into(), |pid| pid.to_string());
-        line(&mut out, &columns, "", (pid, String::new(), &one.name, ""), &one.item);
+        line(&mut out, columns, "", (pid, String::new(), &one.name, ""), &one.item);
     }
     for region in &report.regions {
-        line(&mut out, &columns, &region.name, all(), &region.item);
+        line(&mut out, columns, &region.name, all(), &region.item);
         for one in &region.threads {
             let thread = &report.processes[one.place.0].threads[one.place.1];
             let who = (one.pid.to_string(), one.tid.to_string(), thread.name.as_str(), yes(thread.ended));
-            line(&mut out, &columns, &region.name, who, &one.item);
+            line(&mut out, columns, &region.name, who, &one.item);
         }
     }
     out

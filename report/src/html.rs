@@ -11,11 +11,13 @@ mod processes;
 mod regions;
 mod threads;
 mod timeline;
+mod times;
 mod trees;
 
 use crate::bottlenecks;
 use crate::companions;
 use crate::model::{Figures, Report};
+use crate::time_alone;
 use crate::words::{self, clean, percent, thousands, time};
 use bar::LARGE;
 use maud::{Markup, PreEscaped, html};
@@ -46,6 +48,10 @@ pub fn render(report: &Report) -> String {
         } @else if report.run.is_some() {
             (unmeasured(report, &much))
         }
+        (times::section(report))
+        @if report.machines.is_empty() && !report.steps.is_empty() {
+            section.card #next { h2 { "What next" } (page::steps(&report.steps)) }
+        }
         footer { "libtopdown " (report.version) ". Each share is within its bound of the truth; docs/report.md says how." }
     };
     page::page(&command, "", &content, SCRIPT)
@@ -64,10 +70,11 @@ fn unmeasured(report: &Report, much: &str) -> Markup {
 }
 
 fn header(report: &Report, command: &str) -> Markup {
-    let remarks = words::remarks(report);
+    let alone = time_alone::sentence(report);
+    let remarks: Vec<String> = alone.clone().into_iter().chain(words::remarks(report)).collect();
     html! {
         header {
-            p.over { "Where the pipeline slots went" }
+            p.over { @if alone.is_some() { "Where the time went" } @else { "Where the pipeline slots went" } }
             h1 title=(HtmlText(command)) { (HtmlText(command)) }
             @if let Some(occasion) = words::occasion(report) { p.machine { (HtmlText(occasion)) } }
             @for machine in words::machines(&report.machines) { p.machine { (HtmlText(machine)) } }
@@ -93,7 +100,7 @@ fn whole(report: &Report, much: &str) -> Markup {
                     p.meta {
                         (time(figures.time_ns as f64)) " of threads' time" br;
                         @if let Some(time) = report.whole.time.text() { (time) br; }
-                        (much) ", " (words::count(report.regions.len() as u64, "region"))
+                        (much) ", " (words::count(report.regions.iter().filter(|one| !one.time_alone).count() as u64, "region"))
                     }
                 }
                 div { (bar_of("whole program", figures)) }

@@ -2,12 +2,13 @@
 //!
 //! The file is the memory in which the process kept its figures (the crate topdown-table), so it holds what was there when
 //! the process ended, however it ended. The modules in the order in which the figures pass them: names of functions are made
-//! readable (`demangle`), what a record measured becomes a sum (`sum`), sums are merged (`account`, `nodes`, `merge`) into the
-//! one model that all reports show (`model`), of which each format has its own view (`text`, `csv`, `html`; JSON is the model as
+//! readable (`demangle`), what a record measured becomes a sum (`sum`) or times (`elapsed`), sums are merged (`account`, `nodes`, `merge`) into the
+//! one model that all reports show (`model`), of which each format has its own view (`text`, `csv`, `html`; of `time_alone` those have a table; JSON is the model as
 //! it is; `compare` is of two reports). `verdict` says what a figure means, `words` has the texts that views share, `terminal` how
 //! wide they are, `output` writes the file.
 
 mod demangle;
+mod elapsed;
 mod sum;
 
 mod account;
@@ -27,6 +28,8 @@ mod output;
 pub mod pattern;
 pub mod terminal;
 mod words;
+
+mod time_alone;
 
 mod compare;
 mod csv;
@@ -291,6 +294,11 @@ fn read(path: &Path) -> io::Result<Table> {
 /// It cannot be written; the text names the file.
 pub fn write(report: &Report, output: Option<&Path>, format: Format) -> io::Result<()> {
     // (of a text on standard error it is the only line)
+    if output.is_some()
+        && let Some(why) = time_alone::sentence(report)
+    {
+        terminal::say(&why);
+    }
     if output.is_some() && report.machines.is_empty() {
         for trouble in words::troubles(report).keys() {
             terminal::say(&format!("nothing is measured: {trouble}"));

@@ -5,27 +5,34 @@ mod places;
 
 use crate::account::{Account, Gaps};
 use crate::cpu_time::{CountedTime, CpuUse};
+use crate::elapsed::Elapsed;
 use crate::model::{
     Cores, CountedCommand, Counts, Figures, Item, Machine, OutsideProcess, Overlap, Process, ProcessEnd,
-    Region, RegionOfThread, Report, Run, SCHEMA, Thread, TreeRegion, Whole,
+    Region, RegionOfThread, Report, Run, SCHEMA, Thread, TimeAlone, TimeFigures, TreeRegion, Whole,
 };
 use crate::steps::{KERNEL, Means, Step, steps};
 use crate::timeline::{Timeline, TimelineInterval};
 use crate::{nodes, sum, verdict, words};
-use places::{ItemTally, RegionPlace, total, trees};
+use places::{All, ItemTally, RegionPlace, total, trees};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::Ordering::Relaxed;
 use topdown::{MovedSlots, Path, Sum, TD_UNIT_SLOTS};
 use topdown_table::{EXECED, EXITED, Header, THREAD, Table, text};
 
 impl Figures {
-    fn new(account: &Account, all: u64) -> Figures {
+    fn new(account: &Account, all: All) -> Figures {
         let (level_1, level_2, tree) =
             (account.level_1(), account.level_2(), nodes::NodeTree(account.tree()));
+        let part = |of: u64, all: u64| (all > 0).then(|| of as f64 / all as f64);
+        let time = |elapsed: Elapsed| TimeFigures {
+            elapsed,
+            wall_share: elapsed.wall_ns.and_then(|wall_ns| part(wall_ns, all.wall_ns)),
+        };
         Figures {
+            time_alone: account.elapsed.map(time),
             slots: account.slots,
-            share: (all > 0).then(|| account.slots as f64 / all as f64),
+            share: part(account.slots, all.slots).filter(|_| account.elapsed.is_none()),
             time_ns: account.time_ns,
             running: account.running(),
             bottleneck: verdict::words(&tree, level_1.as_ref(), level_2.as_ref()),
@@ -162,12 +169,13 @@ fn outermost(trees: &[Vec<Vec<RegionPlace>>]) -> Account {
     all
 }
 
-/// Whether executions of a thread's regions are in no region's figures.
+/// Whether executions of a thread's regions are in no region's figures of slots.
 fn lacks(tree: &[RegionPlace]) -> bool {
     let counts = |place: &RegionPlace| place.tally.counts;
     let regions = tree.iter().filter(|place| place.depth > 0);
     let was_killed = tree.first().is_some_and(|root| !root.ended) && tree.len() > 1;
-    was_killed || regions.map(counts).any(|counts| counts.unended > 0 || counts.missed > 0)
+    let by_clocks = tree.len() > 1 && tree[0].is_by_clocks();
+    was_killed || by_clocks || regions.map(counts).any(|counts| counts.unended > 0 || counts.missed > 0)
 }
 
 /// So many parts in a thousand are not worth a word.
@@ -182,7 +190,11 @@ impl Report {
         let mut damaged: Vec<u64> = order.iter().map(|table| table.damaged).collect();
         let trees: Vec<Vec<Vec<RegionPlace>>> =
             order.iter().zip(&mut damaged).map(|(table, damaged)| trees(table, damaged)).collect();
-        let mut whole = total(trees.iter().map(|threads| sum_of(threads)));
+        let of_kind = |by_clocks: bool| {
+            let own = order.iter().zip(&trees).filter(|(table, _)| is_time_alone(&table.header) == by_clocks);
+            total(own.map(|(_, threads)| sum_of(threads)))
+        };
+        let (mut whole, time_alone) = (of_kind(false), of_kind(true));
         let inside = whole.inclusive.slots;
         let run = outside.as_ref().map(|outside| outside.run.clone());
         let timeline = outside.as_ref().and_then(|outside| outside.timeline.clone());
@@ -200,7 +212,22 @@ impl Report {
             let rest = if trees.iter().flatten().any(|tree| lacks(tree)) { rest.unknown() } else { rest };
             whole = ItemTally { exclusive: rest, inclusive: all, ..whole };
         }
-        let all = whole.inclusive.slots;
+        let reasons: BTreeSet<String> = order
+            .iter()
+            .filter(|table| is_time_alone(&table.header))
+            .map(|table| text(&table.header.trouble))
+            .collect();
+        let is_all_time = outside.is_none() && order.iter().all(|table| is_time_alone(&table.header));
+        if is_all_time && !order.is_empty() {
+            whole = time_alone.clone();
+        }
+        let wall_ns = time_alone.inclusive.elapsed.and_then(|elapsed| elapsed.wall_ns).unwrap_or(0);
+        let all = All { slots: whole.inclusive.slots, wall_ns };
+        let time_alone = (!reasons.is_empty()).then(|| TimeAlone {
+            no_slots: reasons.into_iter().collect::<Vec<_>>().join("; "),
+            clock: "CLOCK_MONOTONIC",
+            whole: (!is_all_time).then(|| time_alone.item(all)),
+        });
 
         let mut machines: Vec<Machine> = Vec::new();
         let mut processes = Vec::new();
@@ -220,8 +247,8 @@ impl Report {
             let cores = cores
                 .map(|(account, machine)| Cores { machine, figures: Figures::new(account, all) })
                 .collect();
-            let alone = (inside < all - all / 1000 * FEW)
-                .then_some(all.saturating_sub(inside))
+            let alone = (inside < all.slots - all.slots / 1000 * FEW)
+                .then_some(all.slots.saturating_sub(inside))
                 .filter(|_| !tables.is_empty());
             let inside = |pid: Option<i32>| {
                 let own = processes.iter().filter(|process| Some(process.pid) == pid);
@@ -240,8 +267,9 @@ impl Report {
             CountedCommand { run, cores, alone, processes: apart.into_iter().filter_map(process).collect() }
         });
         let regions = regions(&trees, &processes, all);
-        let (whole, next, steps) = whole_of(whole.item(all), run.as_ref(), !regions.is_empty(), &machines);
-        let counted_nothing = outside.is_some() && all == 0 && processes.is_empty();
+        let is_real = machines.iter().all(|machine| machine.path != Path::Simulated);
+        let (whole, next, steps) = whole_of(whole.item(all), run.as_ref(), !regions.is_empty(), is_real);
+        let counted_nothing = outside.is_some() && all.slots == 0 && processes.is_empty();
         Report {
             schema: SCHEMA,
             version: env!("CARGO_PKG_VERSION"),
@@ -257,6 +285,7 @@ impl Report {
             outside,
             run,
             trouble: if counted_nothing { words::UNCOUNTED.into() } else { String::new() },
+            time_alone,
         }
     }
 }
@@ -267,13 +296,13 @@ fn whole_of(
     mut item: Item,
     run: Option<&Run>,
     has_regions: bool,
-    machines: &[Machine],
+    is_real: bool,
 ) -> (Whole, String, Vec<Step>) {
     let (mut next, mut named) = (verdict::next(&item.inclusive), verdict::names_of(&item.inclusive));
     let time = run.map(|run| CountedTime::new(run, &item.inclusive)).unwrap_or_default();
-    // (figures that are made up leave nothing out)
-    let is_real = machines.iter().all(|machine| machine.path != Path::Simulated);
-    let cpu = run.map(|run| &run.cpu).filter(|_| is_real);
+    // (figures that are made up leave nothing out, and time alone is the kernel's, too)
+    let is_time = item.inclusive.time_alone.is_some();
+    let cpu = run.map(|run| &run.cpu).filter(|_| is_real && !is_time);
     let kernel_note = cpu.and_then(CpuUse::remark).unwrap_or_default();
     if let Some(kernel) = cpu.and_then(CpuUse::leads) {
         let figures = [Some(&mut item.inclusive), Some(&mut item.exclusive).filter(|_| !has_regions)];
@@ -301,13 +330,18 @@ fn steps_of(run: &Run, named: &[String], is_real: bool) -> Vec<Step> {
     steps("count", named, &means)
 }
 
-/// All regions by name, the largest first.
-fn regions(trees: &[Vec<Vec<RegionPlace>>], processes: &[Process], all: u64) -> Vec<Region> {
-    let mut merged: HashMap<&str, MergedRegion> = HashMap::new();
+/// Whether clocks alone tell of the process.
+fn is_time_alone(header: &Header) -> bool {
+    header.time_alone != 0
+}
+
+/// All regions by name, and by whether slots were counted, the largest first.
+fn regions(trees: &[Vec<Vec<RegionPlace>>], processes: &[Process], all: All) -> Vec<Region> {
+    let mut merged: HashMap<(&str, bool), MergedRegion> = HashMap::new();
     for (p, threads) in trees.iter().enumerate() {
         for (t, thread) in threads.iter().enumerate() {
             for place in &thread[1..] {
-                let region = merged.entry(&place.entry.name).or_default();
+                let region = merged.entry((&place.entry.name, processes[p].time_alone)).or_default();
                 region.nests |= place.nests;
                 region.threads.entry((p, t)).or_insert(ItemTally::NONE).add(&place.flat());
             }
@@ -315,7 +349,7 @@ fn regions(trees: &[Vec<Vec<RegionPlace>>], processes: &[Process], all: u64) -> 
     }
     let mut regions: Vec<Region> = merged
         .into_iter()
-        .map(|(name, merged)| {
+        .map(|((name, time_alone), merged)| {
             let threads = merged.threads.iter().map(|(&(p, t), tally)| RegionOfThread {
                 pid: processes[p].pid,
                 tid: processes[p].threads[t].tid,
@@ -325,6 +359,7 @@ fn regions(trees: &[Vec<Vec<RegionPlace>>], processes: &[Process], all: u64) -> 
             let item = total(merged.threads.values().cloned()).item(all);
             Region {
                 name: name.into(),
+                time_alone,
                 wasted: item.exclusive.wasted(),
                 next: verdict::next(&item.exclusive),
                 nests: merged.nests,
@@ -334,8 +369,8 @@ fn regions(trees: &[Vec<Vec<RegionPlace>>], processes: &[Process], all: u64) -> 
         })
         .collect();
     regions.sort_by(|region, other| {
-        let slots = |region: &Region| region.item.inclusive.slots;
-        slots(other).cmp(&slots(region)).then_with(|| region.name.cmp(&other.name))
+        let size = |region: &Region| (region.item.inclusive.slots, region.item.inclusive.wall_ns());
+        size(other).cmp(&size(region)).then_with(|| region.name.cmp(&other.name))
     });
     regions
 }
@@ -371,7 +406,7 @@ fn sum_of(threads: &[Vec<RegionPlace>]) -> ItemTally {
 
 impl Process {
     /// Without what its table says of its machine.
-    fn new(header: &Header, threads: &[Vec<RegionPlace>], all: u64) -> Process {
+    fn new(header: &Header, threads: &[Vec<RegionPlace>], all: All) -> Process {
         Process {
             pid: header.pid,
             parent: header.parent,
@@ -383,6 +418,7 @@ impl Process {
                 _ => ProcessEnd::Killed,
             },
             trouble: text(&header.trouble),
+            time_alone: is_time_alone(header),
             refused: header.refused.load(Relaxed).into(),
             unmeasured_threads: header.unmeasured.load(Relaxed).into(),
             unmeasured_why: text(&header.refusal),
@@ -411,7 +447,7 @@ impl RegionPlace<'_> {
 }
 
 impl Thread {
-    fn new(tree: &[RegionPlace], header: &Header, all: u64) -> Thread {
+    fn new(tree: &[RegionPlace], header: &Header, all: All) -> Thread {
         let (root, regions) = (&tree[0], &tree[1..]);
         let tree = regions.iter().map(|place| TreeRegion {
             name: place.entry.name.clone(),

@@ -3,9 +3,11 @@
 
 use crate::account::{Level1, Level2};
 use crate::cpu_time::{CountedTime, CpuUse};
+use crate::elapsed::Elapsed;
 use crate::nodes::{self, NodeKind, ShareInterval};
 use crate::steps::{Means, Step};
 use crate::timeline::Timeline;
+use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use std::ops::Deref;
 use topdown::Path;
@@ -44,6 +46,19 @@ pub struct Report {
     pub timeline: Option<Timeline>,
     /// Why nothing was measured, if there is no process that says so; else empty.
     pub trouble: String,
+    /// Of some processes, or all, clocks alone tell.
+    pub time_alone: Option<TimeAlone>,
+}
+
+/// What of a report is time alone.
+#[derive(Clone, Debug, Serialize)]
+pub struct TimeAlone {
+    /// Why nothing counted slots.
+    pub no_slots: String,
+    /// What elapsed time is of.
+    pub clock: &'static str,
+    /// All processes of which clocks alone tell, together; none: there are no others, so this is the report's whole.
+    pub whole: Option<Item>,
 }
 
 /// All processes together.
@@ -284,8 +299,10 @@ pub struct Process {
     pub started_unix_ns: u64,
     /// How it ended.
     pub ended: ProcessEnd,
-    /// Why nothing was measured; empty if something was.
+    /// Why no slots were measured, and nothing else unless it is `time_alone`; empty if they were.
     pub trouble: String,
+    /// Clocks alone tell of it.
+    pub time_alone: bool,
     /// Regions that found no room.
     pub refused: u64,
     /// Threads that are not measured.
@@ -322,6 +339,13 @@ pub struct Thread {
     pub tree: Vec<TreeRegion>,
 }
 
+impl Thread {
+    /// Whether it was to count slots: not clocks alone tell of it.
+    pub(crate) fn counts_slots(&self) -> bool {
+        self.item.inclusive.time_alone.is_none()
+    }
+}
+
 /// A region in one place of a thread's tree.
 #[derive(Clone, Debug, Serialize)]
 pub struct TreeRegion {
@@ -341,6 +365,8 @@ pub struct TreeRegion {
 pub struct Region {
     /// Its name.
     pub name: String,
+    /// Clocks alone tell of it: of executions in other processes another one has the slots.
+    pub time_alone: bool,
     /// Slots that did not retire, without the regions that began in it; none: not known, or not well enough.
     pub wasted: Option<u64>,
     /// What to do next about those; empty, if it is not known where most of them went.
@@ -398,6 +424,21 @@ pub const DOUBTFUL: f64 = 0.15;
 pub const UNTOLD: f64 = 0.5;
 
 impl Figures {
+    /// Slots; None: not measured.
+    pub fn slots(&self) -> Option<u64> {
+        self.time_alone.is_none().then_some(self.slots)
+    }
+
+    /// Nanoseconds in which threads ran; None: not known.
+    pub fn time_ns(&self) -> Option<u64> {
+        self.time_alone.map_or(Some(self.time_ns), |time| time.elapsed.cpu_ns)
+    }
+
+    /// Elapsed nanoseconds, where clocks alone tell; None: slots were counted, or it is not known.
+    pub fn wall_ns(&self) -> Option<u64> {
+        self.time_alone?.elapsed.wall_ns
+    }
+
     /// Slots that did not retire.
     pub fn wasted(&self) -> Option<u64> {
         self.level_1
@@ -444,9 +485,20 @@ impl Counts {
     }
 }
 
-/// Slots, and where they went.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Elapsed time and CPU time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TimeFigures {
+    /// Each None if it is not known.
+    pub elapsed: Elapsed,
+    /// The part of all elapsed time of threads; None: not known.
+    pub wall_share: Option<f64>,
+}
+
+/// Slots, and where they went; or time alone.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Figures {
+    /// What clocks tell, where nothing counted slots: then there are no other figures. None: slots were counted, or nothing was measured.
+    pub time_alone: Option<TimeFigures>,
     /// Pipeline slots.
     pub slots: u64,
     /// Their part of all slots of the report; none if there are none.
@@ -463,4 +515,24 @@ pub struct Figures {
     pub bottleneck: String,
     /// The tree of metrics, as far as it was measured.
     pub tree: nodes::NodeTree,
+}
+
+/// Names of what clocks tell are there where they alone tell.
+impl Serialize for Figures {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("slots", &self.slots())?;
+        map.serialize_entry("share", &self.share)?;
+        map.serialize_entry("time_ns", &self.time_ns())?;
+        map.serialize_entry("running", &self.running)?;
+        map.serialize_entry("level_1", &self.level_1)?;
+        map.serialize_entry("level_2", &self.level_2)?;
+        map.serialize_entry("bottleneck", &self.bottleneck)?;
+        map.serialize_entry("tree", &self.tree)?;
+        if let Some(TimeFigures { elapsed, wall_share }) = &self.time_alone {
+            map.serialize_entry("wall_ns", &elapsed.wall_ns)?;
+            map.serialize_entry("wall_share", wall_share)?;
+        }
+        map.end()
+    }
 }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::account::Account;
+use crate::elapsed::Elapsed;
 use crate::nodes::TalliedNode;
 use topdown::{Empties, Increments, InputSum, Sum, TurnTally};
 use topdown_table::{Measurement, NodeInTurns, RecordedCounts, RecordedEmpties, TableEntry, TableInput};
@@ -34,10 +35,24 @@ pub fn of(entry: &TableEntry) -> Option<Sum> {
     Some(sum.without_edges())
 }
 
-/// What the record says. `in_turns`: it is of one of several groups that took turns.
-pub fn account_of(entry: &TableEntry, in_turns: bool) -> Option<Account> {
+/// What measured the threads of a record's process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordSource {
+    /// One group of counters.
+    Group,
+    /// Groups that took turns, of which the record is of one.
+    Turns,
+    /// Clocks alone.
+    Clocks,
+}
+
+/// What the record says.
+pub fn account_of(entry: &TableEntry, source: RecordSource) -> Option<Account> {
+    if source == RecordSource::Clocks {
+        return Some(Account::of_clocks(entry.measurement.executions, Elapsed::of(entry)?));
+    }
     let sum = of(entry)?;
-    if !in_turns {
+    if source == RecordSource::Group {
         return Account::new(&sum);
     }
     let (turns, slots) = entry.turns;

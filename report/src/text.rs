@@ -6,6 +6,7 @@ use crate::bottlenecks;
 use crate::companions;
 use crate::model::{Figures, Item, Region, Report, Thread, UNTOLD};
 use crate::terminal::{Layout, columns, short, shortened, told_apart};
+use crate::time_alone;
 use crate::words::{self, clean, percent, thousands, time};
 use std::collections::BTreeSet;
 use topdown::{LEVEL_1, LEVEL_2};
@@ -74,6 +75,16 @@ pub fn render(report: &Report, layout: &Layout) -> String {
 
 fn fill(page: &mut Page, report: &Report) {
     let (command, much) = words::title(report);
+    if let Some(why) = time_alone::sentence(report) {
+        page.heading(&format!("topdown: {command}, time alone ({much})"));
+        page.line(0, &why);
+        words::occasion(report).iter().for_each(|occasion| page.line(0, occasion));
+        for remark in words::remarks(report) {
+            page.painted(0, &format!("! {remark}"), Layout::warning);
+        }
+        times(page, report);
+        return;
+    }
     if report.machines.is_empty() {
         return unmeasured(page, report, &command, &much);
     }
@@ -131,8 +142,11 @@ fn fill(page: &mut Page, report: &Report) {
         rest(page, count(report), threads.len());
     }
     outside_alone(page, report);
-    for region in &report.regions {
+    for region in report.regions.iter().filter(|region| !region.time_alone) {
         self::region(page, report, region);
+    }
+    if report.time_alone.is_some() {
+        times(page, report);
     }
     if count(report) <= FEW {
         trees(page, report);
@@ -155,6 +169,56 @@ fn unmeasured(page: &mut Page, report: &Report, command: &str, much: &str) {
         page.line(2, much);
         report.whole.time.total_text().iter().for_each(|time| page.line(2, time));
         report.steps.iter().for_each(|step| page.line(2, &clean(&step.text())));
+    }
+}
+
+/// What clocks tell, where they alone do.
+fn times(page: &mut Page, report: &Report) {
+    page.out.push('\n');
+    let rows = time_alone::rows(report);
+    table_of_times(page, "region", &rows);
+    for row in &rows {
+        row.odd().iter().for_each(|odd| page.line(0, &format!("{}: {odd}", clean(&row.name))));
+    }
+    time_alone::left_out(report).iter().for_each(|more| page.line(0, more));
+    page.out.push('\n');
+    page.line(0, time_alone::NOTE);
+    let trees: Vec<_> = time_alone::trees(report).collect();
+    if trees.len() <= FEW {
+        for (thread, rows) in &trees {
+            page.out.push('\n');
+            page.line(0, &format!("{thread}, what began in what:"));
+            table_of_times(page, "region", rows);
+        }
+    } else {
+        page.line(
+            0,
+            &format!("what began in what, for each of {} threads: -o FILE.html or FILE.json", trees.len()),
+        );
+    }
+    if !report.steps.is_empty() && report.machines.is_empty() {
+        page.out += "\nnext:\n";
+        report.steps.iter().for_each(|step| page.line(2, &clean(&step.text())));
+    }
+}
+
+fn table_of_times(page: &mut Page, head: &str, rows: &[time_alone::TimeRow]) {
+    const WIDTHS: [usize; time_alone::COLUMNS.len()] = [12, 10, 9, 10, 10, 10];
+    let indent = |row: &time_alone::TimeRow| 2 * row.depth.min(20);
+    let longest = rows.iter().map(|row| indent(row) + columns(&clean(&row.name))).max().unwrap_or(0);
+    let name = page.layout.columns.saturating_sub(WIDTHS.iter().sum()).min(longest + 1).max(24);
+    let cells = |cells: [String; WIDTHS.len()]| -> String {
+        WIDTHS.iter().zip(cells).map(|(width, cell)| format!("{cell:>width$}")).collect()
+    };
+    let titles = cells(time_alone::COLUMNS.map(String::from));
+    page.out += &format!("{}\n", page.layout.heading(&format!("{head:name$}{titles}")));
+    for row in rows {
+        let indent = indent(row);
+        let label =
+            format!("{:indent$}{}", "", shortened(&row.name, (name - 1).saturating_sub(indent).max(12)));
+        let gap = " ".repeat(name.saturating_sub(columns(&label)));
+        page.out += format!("{label}{gap}{}", cells(row.cells())).trim_end();
+        page.out.push('\n');
     }
 }
 
@@ -189,8 +253,10 @@ fn outside_alone(page: &mut Page, report: &Report) {
     rest.iter().for_each(|one| row(page, &one.name, &one.item.inclusive));
 }
 
+/// Threads that count slots.
 fn count(report: &Report) -> usize {
-    report.processes.iter().map(|process| process.threads.len()).sum()
+    let threads = report.processes.iter().flat_map(|process| &process.threads);
+    threads.filter(|thread| thread.counts_slots()).count()
 }
 
 fn label(thread: &Thread) -> String {
@@ -207,7 +273,8 @@ fn rest(page: &mut Page, all: usize, shown: usize) {
 
 /// A line for each region.
 fn overview(page: &mut Page, report: &Report) {
-    let regions = report.regions.iter().map(|region| &*region.name);
+    let counted = || report.regions.iter().filter(|region| !region.time_alone);
+    let regions = counted().map(|region| &*region.name);
     let longest = regions.clone().map(|name| name.chars().count()).max().unwrap_or(0);
     let name = (page.layout.columns.saturating_sub(76)).min(longest + 1).max(24);
     let names = told_apart(regions, name - 1);
@@ -222,7 +289,7 @@ fn overview(page: &mut Page, report: &Report) {
         page.out += &format!("{region}{gap}{executions:>12}{time:>10}{share:>8}  {words}\n");
     };
     one("whole program", String::new(), &report.whole.inclusive);
-    for (region, name) in report.regions.iter().zip(&names) {
+    for (region, name) in counted().zip(&names) {
         one(name, thousands(region.item.counts.executions), &region.item.inclusive);
     }
 }
@@ -375,7 +442,8 @@ fn trees(page: &mut Page, report: &Report) {
     // (a line has room for a few words, too)
     let width = (page.layout.columns.saturating_sub(52)).clamp(28, 42);
     for process in &report.processes {
-        for thread in process.threads.iter().filter(|thread| thread.tree.iter().any(|node| node.depth > 0)) {
+        let nests = |thread: &&Thread| thread.counts_slots() && thread.tree.iter().any(|node| node.depth > 0);
+        for thread in process.threads.iter().filter(nests) {
             page.out.push('\n');
             page.line(0, &format!("thread {} {}, what began in what:", thread.tid, clean(&thread.name)));
             for node in &thread.tree {

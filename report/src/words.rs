@@ -125,7 +125,7 @@ pub fn troubles(report: &Report) -> BTreeMap<String, Vec<i32>> {
     if !report.trouble.is_empty() {
         troubles.insert(clean(&report.trouble), Vec::new());
     }
-    for process in report.processes.iter().filter(|process| !process.trouble.is_empty()) {
+    for process in report.processes.iter().filter(|one| !one.trouble.is_empty() && !one.time_alone) {
         troubles.entry(clean(&process.trouble)).or_default().push(process.pid);
     }
     troubles
@@ -163,6 +163,7 @@ pub fn remarks(report: &Report) -> Vec<String> {
             remarks.push(clean(&machine.note));
         }
     }
+    remarks.extend(of_time_alone(report));
     for (trouble, pids) in troubles(report).into_iter().filter(|(_, pids)| !pids.is_empty()) {
         remarks.push(format!("{}: nothing is measured: {trouble}", processes(&pids)));
     }
@@ -217,6 +218,18 @@ pub fn remarks(report: &Report) -> Vec<String> {
         }
     }
     remarks
+}
+
+/// Of which processes clocks alone tell, beside others that counted slots.
+fn of_time_alone(report: &Report) -> Option<String> {
+    let alone = report.time_alone.as_ref().filter(|alone| alone.whole.is_some())?;
+    let processes_of: Vec<i32> =
+        report.processes.iter().filter(|one| one.time_alone).map(|process| process.pid).collect();
+    Some(format!(
+        "{}: how slots divide cannot be told of it, and this is time alone: {}. Its times are apart from all figures of slots",
+        processes(&processes_of),
+        clean(&alone.no_slots)
+    ))
 }
 
 /// Pairs of regions that are named in a remark.
@@ -466,15 +479,12 @@ pub struct ThreadPlace<'r> {
     pub thread: &'r Thread,
 }
 
-/// All threads in their order; if they are more than `most`, the largest of them first, and those only.
+/// All threads of which not clocks alone tell, in their order; if they are more than `most`, the largest of them first, and those only.
 pub fn threads(report: &Report, most: usize) -> Vec<ThreadPlace<'_>> {
     let mut all: Vec<ThreadPlace> = Vec::new();
     for (p, process) in report.processes.iter().enumerate() {
-        all.extend(process.threads.iter().enumerate().map(|(t, thread)| ThreadPlace {
-            place: (p, t),
-            process,
-            thread,
-        }));
+        let counted = process.threads.iter().enumerate().filter(|(_, thread)| thread.counts_slots());
+        all.extend(counted.map(|(t, thread)| ThreadPlace { place: (p, t), process, thread }));
     }
     if all.len() > most {
         all.sort_by_key(|one| std::cmp::Reverse(one.thread.item.inclusive.slots));

@@ -21,7 +21,7 @@ pub use file::{Table, TableEntry, read, text};
 /// `Header::magic`.
 pub const MAGIC: [u8; 8] = *b"topdown\n";
 /// `Header::version`: another one is another layout.
-pub const VERSION: u32 = 11;
+pub const VERSION: u32 = 12;
 /// Ends the name of a file that is opened, and nothing else, by a program that does not measure itself, since it was executed under a
 /// seccomp filter: what else would tell of it might be killed for.
 pub const SANDBOXED: &str = ".sandboxed";
@@ -94,14 +94,14 @@ pub struct Header {
     pub core: [u8; 48],
     /// Why readings are not RDPMC.
     pub note: [u8; 512],
-    /// Why nothing is measured; empty if something is.
+    /// Why no slots are measured, and nothing else unless `time_alone` says so; empty if they are.
     pub trouble: [u8; 512],
     /// Why the first of the threads that are not measured is not.
     pub refusal: [u8; 512],
     /// Threads that are not measured.
     pub unmeasured: AtomicU32,
-    /// Zero.
-    pub reserved: u32,
+    /// Not 0: clocks alone tell of executions (`Measurement::enabled_ns`).
+    pub time_alone: u32,
     /// The command, as /proc/self/cmdline has it, its NULs made spaces.
     pub command: [u8; 512],
     /// When the process began, in clock ticks since the machine did (/proc/PID/stat): another one of this pid has another.
@@ -241,19 +241,19 @@ pub struct RecordedCounts {
 pub struct Measurement {
     /// All that ended.
     pub executions: u64,
-    /// Those that were measured: flags, level and all from `counted` on is of these.
+    /// Those that were measured: flags, level and all from `counted` on is of these. Of time alone: those of which CPU time is known.
     pub measured: u64,
     /// Slots in all.
     pub slots: u64,
     /// Slots in those that were measured.
     pub measured_slots: u64,
-    /// Nanoseconds in all.
+    /// Nanoseconds in all, of the thread's time while it ran. Of time alone: of elapsed time, what the thread waited included.
     pub enabled_ns: u64,
     /// TD_SAMPLE_* bits of their readings.
     pub flags: u32,
     /// Deepest level that was counted; 0: nothing was measured.
     pub level: u32,
-    /// Nanoseconds of `enabled_ns` in which the counters were counting.
+    /// Nanoseconds of `enabled_ns` in which the counters were counting. Of time alone: of CPU time, in those of which it is known.
     pub running_ns: u64,
     /// Bit k: input k was counted.
     pub counted: u32,

@@ -25,7 +25,7 @@ pub fn section(report: &Report) -> Markup {
                         }
                         tbody {
                             (row("", "whole program", whole, &whole.inclusive))
-                            @for region in &report.regions {
+                            @for region in report.regions.iter().filter(|region| !region.time_alone) {
                                 (row("r", &region.name, &region.item, &region.item.inclusive))
                                 @if region.nests {
                                     @let name = format!("{} (without the regions in it)", region.name);

@@ -18,14 +18,15 @@ const ORDERS: [(&str, &str); 5] = [
 ];
 
 pub fn section(report: &Report) -> Markup {
-    let shown = report.regions.len().min(MOST_REGIONS);
+    let regions: Vec<&Region> = report.regions.iter().filter(|region| !region.time_alone).collect();
+    let shown = regions.len().min(MOST_REGIONS);
     let rest = &report.whole.exclusive;
     html! {
-        @if !report.regions.is_empty() {
+        @if !regions.is_empty() {
             section.card {
-                div.tools { h2 { "Regions" (largest(shown, report.regions.len())) } (tools()) }
-                div #regions { @for region in &report.regions[..shown] { (article(region)) } }
-                @if shown < report.regions.len() { button #more.scripted hidden type="button" { "show more" } }
+                div.tools { h2 { "Regions" (largest(shown, regions.len())) } (tools()) }
+                div #regions { @for region in &regions[..shown] { (article(region)) } }
+                @if shown < regions.len() { button #more.scripted hidden type="button" { "show more" } }
                 @if rest.slots > 0 {
                     div.exclusive {
                         div.region {

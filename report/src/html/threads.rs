@@ -17,8 +17,9 @@ const COLUMN: usize = 100;
 
 pub fn section(report: &Report) -> Markup {
     let threads = words::threads(report, MOST_THREADS);
-    let all: usize = report.processes.iter().map(|process| process.threads.len()).sum();
-    let rows = report.regions.len().min(MOST_CELLS / threads.len().max(1));
+    let all = words::threads(report, usize::MAX).len();
+    let regions: Vec<&Region> = report.regions.iter().filter(|region| !region.time_alone).collect();
+    let rows = regions.len().min(MOST_CELLS / threads.len().max(1));
     let several = report.processes.len() > 1;
     html! {
         @if threads.len() > 1 {
@@ -34,11 +35,11 @@ pub fn section(report: &Report) -> Markup {
                                     (cell(&title_of(report, one.process.pid, one.thread), &one.thread.item.inclusive))
                                 }
                             }
-                            @for region in &report.regions[..rows] { (row(report, &threads, region)) }
+                            @for region in &regions[..rows] { (row(report, &threads, region)) }
                         }
                     }
                 }
-                @if rows < report.regions.len() { p.meta { "Regions" (largest(rows, report.regions.len())) } }
+                @if rows < regions.len() { p.meta { "Regions" (largest(rows, regions.len())) } }
             }
         }
     }

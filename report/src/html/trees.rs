@@ -13,7 +13,8 @@ const DEEPEST: usize = 30;
 
 pub fn section(report: &Report) -> Markup {
     let threads = report.processes.iter().flat_map(|process| {
-        let with_regions = process.threads.iter().filter(|thread| !thread.tree.is_empty());
+        let with_regions =
+            process.threads.iter().filter(|thread| thread.counts_slots() && !thread.tree.is_empty());
         with_regions.map(|thread| (process.pid, thread))
     });
     let mut places = 0;
@@ -22,7 +23,7 @@ pub fn section(report: &Report) -> Markup {
         places <= MOST_PLACES
     });
     html! {
-        @if report.regions.iter().any(|region| region.nests) {
+        @if report.regions.iter().any(|region| region.nests && !region.time_alone) {
             section.card {
                 details {
                     summary { h2 { "What began in what" } }

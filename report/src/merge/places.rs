@@ -3,9 +3,17 @@
 
 use crate::account::Account;
 use crate::model::{Counts, Figures, Item};
-use crate::sum;
+use crate::sum::{self, RecordSource};
 use std::collections::HashMap;
 use topdown_table::{NONE, THREAD, Table, TableEntry};
+
+/// All that a report is of, of which figures have their shares.
+#[derive(Clone, Copy)]
+pub(super) struct All {
+    pub(super) slots: u64,
+    /// Elapsed nanoseconds of threads of which clocks alone tell.
+    pub(super) wall_ns: u64,
+}
 
 /// An item on the way: what adds up.
 #[derive(Clone)]
@@ -37,7 +45,7 @@ impl ItemTally {
         self.exclusive.add(&other.exclusive);
     }
 
-    pub(super) fn item(&self, all: u64) -> Item {
+    pub(super) fn item(&self, all: All) -> Item {
         Item {
             counts: Counts { few_turns: self.inclusive.has_few_turns(), ..self.counts },
             inclusive: Figures::new(&self.inclusive, all),
@@ -66,17 +74,30 @@ pub(super) struct RegionPlace<'t> {
     pub(super) tally: ItemTally,
 }
 
+impl RegionPlace<'_> {
+    /// Whether clocks alone tell of it.
+    pub(super) fn is_by_clocks(&self) -> bool {
+        self.tally.inclusive.elapsed.is_some()
+    }
+}
+
 /// A thread's tree in order, its root first. `damaged` counts sums that cannot be.
-/// `roots`: several, if groups of counters took turns. What each has counted of a region is of one place.
+/// `roots`: several, if groups of counters took turns. What each has counted of a region is of one place. `by_clocks`: clocks alone tell.
 pub(super) fn tree<'t>(
     roots: Vec<&'t TableEntry>,
     below: &HashMap<u32, Vec<&'t TableEntry>>,
+    by_clocks: bool,
     damaged: &mut u64,
 ) -> Vec<RegionPlace<'t>> {
     let mut places: Vec<RegionPlace<'t>> = Vec::new();
     let mut path: Vec<usize> = Vec::new();
     let mut open: HashMap<&str, u32> = HashMap::new();
     let in_turns = roots.len() > 1;
+    let source = match in_turns {
+        _ if by_clocks => RecordSource::Clocks,
+        true => RecordSource::Turns,
+        false => RecordSource::Group,
+    };
     let mut turns = Account::NONE;
     for root in roots.iter().filter(|_| in_turns) {
         turns.add(&Account::of_group(&root.core));
@@ -93,7 +114,7 @@ pub(super) fn tree<'t>(
         let outermost = !region || open.get(entry.name.as_str()).is_none_or(|count| *count == 0);
         let mut tally = ItemTally { inclusive: turns.clone(), ..ItemTally::NONE };
         for entry in &entries {
-            match tally_of(entry, in_turns) {
+            match tally_of(entry, source) {
                 Some(one) => tally.add(&one),
                 None => *damaged += 1,
             }
@@ -118,8 +139,8 @@ pub(super) fn tree<'t>(
 }
 
 /// What a record adds. None: it cannot be what the library wrote.
-pub(super) fn tally_of(entry: &TableEntry, in_turns: bool) -> Option<ItemTally> {
-    let mut inclusive = sum::account_of(entry, in_turns)?;
+pub(super) fn tally_of(entry: &TableEntry, source: RecordSource) -> Option<ItemTally> {
+    let mut inclusive = sum::account_of(entry, source)?;
     // (an execution that went on in the next turn is one of that, too; and a thread has a record for each group)
     let of_other_group = entry.kind == THREAD && entry.parent != NONE;
     let pieces = if of_other_group { u64::MAX } else { entry.pieces };
@@ -134,7 +155,7 @@ pub(super) fn tally_of(entry: &TableEntry, in_turns: bool) -> Option<ItemTally> 
         split: entry.split,
         few_turns: false,
     };
-    if entry.kind == THREAD {
+    if entry.kind == THREAD && source != RecordSource::Clocks {
         inclusive.reaches(entry.seen_slots, entry.seen_ns);
     }
     Some(ItemTally { counts, inclusive, ..ItemTally::NONE })
@@ -164,15 +185,22 @@ pub(super) fn children_of<'t>(
 /// Takes from each place what its regions had.
 pub(super) fn exclude(places: &mut [RegionPlace], ended: bool) {
     let mut inside = vec![Account::NONE; places.len()];
+    let has_lost = |place: &RegionPlace| place.tally.counts.unended > 0 || place.tally.counts.missed > 0;
+    // (by clocks, which have no bound that would say so: what ran in no region has what those executions took)
+    let root_lacks = places.first().is_some_and(RegionPlace::is_by_clocks)
+        && (!ended && places.len() > 1 || places.iter().any(has_lost));
     for k in (0..places.len()).rev() {
-        let counts = places[k].tally.counts;
         // an execution that did not end is not in this region's sum, but regions that it executed are in theirs
-        let lacking = places[k].parent.is_some() && (!ended || counts.unended > 0 || counts.missed > 0);
+        let lacking = match places[k].parent {
+            Some(_) => !ended || has_lost(&places[k]),
+            None => root_lacks,
+        };
         let tally = &mut places[k].tally;
         let within = std::mem::replace(&mut inside[k], Account::NONE);
-        let all = if within.slots > tally.inclusive.slots { within.clone() } else { tally.inclusive.clone() };
+        let all =
+            if tally.inclusive.is_less_than(&within) { within.clone() } else { tally.inclusive.clone() };
         let rest = all.minus(&within);
-        tally.exclusive = if lacking && within.slots > 0 { rest.unknown() } else { rest };
+        tally.exclusive = if lacking && within.is_some() { rest.unknown() } else { rest };
         match places[k].parent {
             Some(parent) => inside[parent].add(&all),
             None => places[k].tally.inclusive = all,
@@ -211,7 +239,8 @@ pub(super) fn trees<'t>(table: &'t Table, damaged: &mut u64) -> Vec<Vec<RegionPl
         .filter(|root| first(root).is_none())
         .map(|root| {
             let turns = others.remove(&root.number).unwrap_or_default();
-            let mut places = tree([vec![root], turns].concat(), &below, damaged);
+            let by_clocks = table.header.time_alone != 0;
+            let mut places = tree([vec![root], turns].concat(), &below, by_clocks, damaged);
             let ended = places[0].ended;
             exclude(&mut places, ended);
             places

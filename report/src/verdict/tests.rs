@@ -44,6 +44,7 @@ impl Measured {
 
     fn next(&self) -> String {
         next(&Figures {
+            time_alone: None,
             slots: 1000,
             share: None,
             time_ns: 0,

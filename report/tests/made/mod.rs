@@ -94,6 +94,17 @@ impl Ran {
     }
 }
 
+/// So many executions, CPU time being known of so many of them, of elapsed time and of that.
+pub fn timed(executions: u64, with_cpu: u64, wall_ns: u64, cpu_ns: u64) -> Sum {
+    Sum {
+        executions,
+        measured: with_cpu,
+        time_enabled_ns: wall_ns,
+        time_running_ns: cpu_ns,
+        ..Sum::default()
+    }
+}
+
 /// A process's table file on the way.
 pub struct TableContent {
     pub header: Header,
@@ -130,6 +141,17 @@ impl TableContent {
         TableContent { header, records: Vec::new() }
     }
 
+    /// A process of which clocks alone tell.
+    pub fn by_clocks(pid: i32, command: &str, why: &str) -> TableContent {
+        let mut made = TableContent::new(pid, command);
+        (made.header.path, made.header.level, made.header.slots_per_cycle) = (0, 0, 0);
+        (made.header.max_error_ppm, made.header.max_overhead_ppm) = (0, 0);
+        (made.header.cpu, made.header.pmu, made.header.core) = ([0; 64], [0; 32], [0; 48]);
+        made.header.time_alone = 1;
+        put(&mut made.header.trouble, why);
+        made
+    }
+
     /// A process of 64 threads, 2,000 regions, which the first executes all, and the others some.
     pub fn large() -> TableContent {
         let one = ran(1_000_000, [30, 10, 20, 40], [10, 5, 5, 20], 5_000).sum();
@@ -158,7 +180,7 @@ impl TableContent {
             if parent == NONE { self.header.pid + number as i32 } else { self.records[parent as usize].tid };
         *record.ended.get_mut() = 1;
         put(&mut record.name[..NAME], name);
-        record.core = core(CORE);
+        record.core = core(if self.header.time_alone == 0 { CORE } else { "" });
         record.measurement[(number & 1) as usize] = measurement::of(&sum);
         self.records.push(record);
         number

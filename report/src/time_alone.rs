@@ -1,0 +1,139 @@
+//! What text and page show of time alone: a table of regions and threads, and the trees of threads.
+#![forbid(unsafe_code)]
+
+use crate::model::{Figures, Item, Process, Report, Thread};
+use crate::words::{clean, count, percent, thousands, time};
+
+/// Of so many threads each region has rows, the largest if there are more.
+const MOST_THREADS: usize = 16;
+
+/// Why slots are not told, as `topdown record` says it; None: of some they are.
+pub fn sentence(report: &Report) -> Option<String> {
+    let alone = report.time_alone.as_ref().filter(|alone| alone.whole.is_none())?;
+    Some(format!("How slots divide cannot be told here, and this is time alone: {}.", clean(&alone.no_slots)))
+}
+
+/// What the times are.
+pub const NOTE: &str = "Times are elapsed time by CLOCK_MONOTONIC, added up over threads: what they waited is in them, and of each execution \
+                        the clock's own reading, some tens of ns; in a region around others also what marks or hooks take of those. CPU \
+                        time is that of the thread, the kernel's, too, where executions take 50 us or more on average (else: -).";
+
+/// What the columns behind a row's name are.
+pub const COLUMNS: [&str; 6] = ["executions", "elapsed", "of all", "each", "alone", "CPU time"];
+
+/// A row of the table.
+pub struct TimeRow<'r> {
+    /// How far it is indented: below a region its threads are, in a tree regions below the one in which they began.
+    pub depth: usize,
+    pub name: String,
+    item: &'r Item,
+    part: RowPart,
+}
+
+/// What of an item a row shows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RowPart {
+    /// What a program or a thread has done.
+    Thread,
+    Region,
+    /// What ran in no region.
+    Rest,
+}
+
+impl<'r> TimeRow<'r> {
+    fn new(depth: usize, name: &str, item: &'r Item, part: RowPart) -> TimeRow<'r> {
+        TimeRow { depth, name: name.into(), item, part }
+    }
+
+    /// The figures that it shows.
+    pub fn figures(&self) -> &'r Figures {
+        if self.part == RowPart::Rest { &self.item.exclusive } else { &self.item.inclusive }
+    }
+
+    /// Texts of the columns.
+    pub fn cells(&self) -> [String; COLUMNS.len()] {
+        let (figures, executions) = (self.figures(), self.item.counts.executions);
+        let region = self.part == RowPart::Region;
+        let shown = |ns: Option<u64>| ns.map_or("-".into(), |ns| time(ns as f64));
+        let each = figures.wall_ns().filter(|_| executions > 0).map(|ns| ns as f64 / executions as f64);
+        let share = figures.time_alone.and_then(|time| time.wall_share);
+        let only = |text: String| if region { text } else { String::new() };
+        [
+            only(thousands(executions)),
+            shown(figures.wall_ns()),
+            share.map_or("-".into(), percent),
+            only(each.map_or("-".into(), time)),
+            only(shown(self.item.exclusive.wall_ns())),
+            shown(figures.time_ns().filter(|_| !region || executions > 0)),
+        ]
+    }
+
+    /// What is odd about its executions.
+    pub fn odd(&self) -> Vec<String> {
+        crate::words::oddities(&self.name, &self.item.counts)
+    }
+}
+
+/// The whole, each region, with its threads if there are several, and what ran in none.
+pub fn rows(report: &Report) -> Vec<TimeRow<'_>> {
+    let Some(alone) = &report.time_alone else { return Vec::new() };
+    let (whole, name) = match &alone.whole {
+        None => (&report.whole.item, "whole program"),
+        Some(item) => (item, "processes with time alone"),
+    };
+    let threads: Vec<(&Process, &Thread)> = threads(report).collect();
+    let mut rows = vec![TimeRow::new(0, name, whole, RowPart::Thread)];
+    if threads.len() > 1 {
+        let wall = |(_, thread): &(&Process, &Thread)| thread.item.inclusive.wall_ns();
+        let mut shown = threads.clone();
+        shown.sort_by_key(|one| std::cmp::Reverse(wall(one)));
+        shown.truncate(MOST_THREADS);
+        rows.extend(
+            shown.iter().map(|(_, thread)| TimeRow::new(1, &label(thread), &thread.item, RowPart::Thread)),
+        );
+    }
+    let mut has_regions = false;
+    for region in report.regions.iter().filter(|region| region.time_alone) {
+        has_regions = true;
+        rows.push(TimeRow::new(0, &region.name, &region.item, RowPart::Region));
+        if threads.len() > 1 {
+            let mut of: Vec<_> = region.threads.iter().collect();
+            of.sort_by_key(|one| std::cmp::Reverse(one.item.inclusive.wall_ns()));
+            rows.extend(of.into_iter().take(MOST_THREADS).map(|one| {
+                let thread = &report.processes[one.place.0].threads[one.place.1];
+                TimeRow::new(1, &label(thread), &one.item, RowPart::Region)
+            }));
+        }
+    }
+    if has_regions {
+        rows.push(TimeRow::new(0, "outside regions", whole, RowPart::Rest));
+    }
+    rows
+}
+
+/// "and 3 smaller threads of each: -o FILE.csv or FILE.json", if some are not in the rows.
+pub fn left_out(report: &Report) -> Option<String> {
+    let more = threads(report).count().checked_sub(MOST_THREADS).filter(|more| *more > 0)?;
+    Some(format!("{} with less time: -o FILE.csv or FILE.json", count(more as u64, "thread")))
+}
+
+/// Threads with regions in others, each with a row for each place of its tree.
+pub fn trees(report: &Report) -> impl Iterator<Item = (String, Vec<TimeRow<'_>>)> {
+    let nested = threads(report).filter(|(_, thread)| thread.tree.iter().any(|place| place.depth > 0));
+    nested.map(|(process, thread)| {
+        let rows = thread.tree.iter();
+        let rows = rows.map(|place| TimeRow::new(place.depth, &place.name, &place.item, RowPart::Region));
+        (format!("thread {} {} of process {}", thread.tid, clean(&thread.name), process.pid), rows.collect())
+    })
+}
+
+/// Those of which clocks alone tell.
+fn threads(report: &Report) -> impl Iterator<Item = (&Process, &Thread)> {
+    let processes = report.processes.iter().filter(|process| process.time_alone);
+    processes.flat_map(|process| process.threads.iter().map(move |thread| (process, thread)))
+}
+
+fn label(thread: &Thread) -> String {
+    let before = if thread.before > 0 { format!(" and {} before it", thread.before) } else { String::new() };
+    format!("{}{} {}{before}", thread.tid, if thread.ended { "" } else { " (no end)" }, thread.name)
+}
