@@ -3,6 +3,7 @@
 use crate::means;
 use crate::metrics::Endpoint;
 use crate::outcome::{FAILED, Failure, ended, failed, not_run, place, write_timeline};
+use crate::record::Sampled;
 use crate::require::{Requirement, judged};
 use crate::stat::drill::{DeepNodes, TurnPlan};
 use crate::stat::levels::{DEEPEST, LevelTrial};
@@ -93,7 +94,8 @@ pub struct Arguments {
 /// What `topdown run --help` says of the rest.
 pub const HELP: &str = "\
 The command runs as it would without: same input and output, same exit status; signals go on to it. Its children are measured, too.
-What cannot be measured (no PMU, say) runs all the same, and one line says why.
+Where nothing counts slots (no PMU, say), the report has times of regions and threads, and one line says why. What cannot be measured at all
+runs all the same, and one line says why.
 
 Exit status: that of the command, and if a signal killed it, by the same signal; 126 if the command cannot be
 executed, 127 if it is not found; 125 if `topdown` itself fails before it runs, as for wrong arguments; 123 if it succeeds and less was
@@ -338,6 +340,10 @@ fn reported(
         outside.run.sources = sources::note(shared.as_ref()).into();
     }
     outside.level_2_of_threads = arguments.td_level.is_none();
+    if outside.parts.is_empty() && !alone {
+        let samples_time = Sampled::here(&[]).is_ok();
+        outside.run.means = std::mem::take(&mut outside.run.means).and("samples-time", samples_time);
+    }
     outside.run.sandboxed = sandboxed.is_some_and(|watch| watch.was_opened());
     let why_not = match (refuses, library) {
         (Some(why), _) => Some(format!("{} ran without the library: {why}", program.to_string_lossy())),
@@ -444,8 +450,9 @@ fn load(command: &mut Command, arguments: &Arguments, library: &Path, directory:
 
 /// Patterns of functions that were no regions. Of `--regions` the library says so itself, and why, where it is loaded.
 fn came_to_nothing(arguments: &Arguments, report: &Report) -> impl Iterator<Item = String> {
+    let is_measured = !report.machines.is_empty() || report.time_alone.is_some();
     let given = [
-        ("--functions", arguments.functions.as_deref().filter(|_| !report.machines.is_empty())),
+        ("--functions", arguments.functions.as_deref().filter(|_| is_measured)),
         ("--regions", arguments.regions.as_deref().filter(|_| report.processes.is_empty())),
     ];
     let patterns = given.into_iter().filter_map(|(option, patterns)| Some((option, patterns?.to_str()?)));

@@ -142,6 +142,40 @@ fn a_core_that_cannot_be_simulated_is_refused_and_those_that_can_are_named() {
     assert!(scratch.is_clean());
 }
 
+/// A process of which clocks alone tell: the report says so first, a line does if that is a file, and no slots are there.
+#[test]
+fn times_are_no_slots() {
+    let scratch = Scratch::new("times");
+    let mut made = running::made::TableContent::by_clocks(10, "timed", "no PMU at all");
+    let root = made.thread("main", running::made::timed(1, 1, 10_000, 8_000));
+    made.region("solve", root, running::made::timed(2, 2, 4_000, 4_000));
+    let table = made.write(&scratch.0);
+    let script = format!("cp {} \"${{TOPDOWN_OUTPUT%.topdown}}.10.0.topdown\"", table.display());
+    let sentence = "How slots divide cannot be told here, and this is time alone: no PMU at all.";
+    let output = done(&mut scratch.topdown(&["run", "--require", "slots", "--", "sh", "-c", &script]));
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(123), "{said}");
+    assert!(said.contains(&format!(", time alone (1 process, 1 thread)\n{sentence}\n")), "{said}");
+    assert!(said.contains("--require: no slots of the whole are measured: no PMU at all"), "{said}");
+    let report = scratch.0.join("r.csv");
+    let arguments =
+        ["run", "--functions", "solve,other", "-o", report.to_str().unwrap(), "--", "sh", "-c", &script];
+    let output = done(&mut scratch.topdown(&arguments));
+    let said = text(&output.stderr);
+    assert_eq!(
+        (output.status.code(), said.lines().next()),
+        (Some(0), Some(&*format!("topdown: {sentence}")))
+    );
+    assert!(!said.contains("nothing is measured"), "{said}");
+    assert!(
+        said.contains("--functions other: no such function") && !said.contains("solve: no such"),
+        "{said}"
+    );
+    let output = done(&mut scratch.topdown(&["report", table.to_str().unwrap()]));
+    assert_eq!(text(&output.stdout).lines().nth(1), Some(sentence));
+    assert!(scratch.is_clean());
+}
+
 /// A process that was killed as it began has left an empty table.
 #[test]
 fn a_table_that_has_not_begun_keeps_no_report_away() {

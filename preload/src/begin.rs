@@ -25,6 +25,7 @@ pub fn begin_process(tables: TableFile, output: Destination, open: &[(CString, u
     });
     let simulated = private::setting("TOPDOWN_SIMULATE");
     let simulation = topdown::simulation(&simulated);
+    let is_real = matches!(simulation, Ok(None));
     let core = simulation.as_ref().ok().copied().flatten();
     let (source, corrections) = source(&private::setting("TOPDOWN_SOURCE"));
     let options = Options {
@@ -49,6 +50,7 @@ pub fn begin_process(tables: TableFile, output: Destination, open: &[(CString, u
         groups,
         output,
         measured: AtomicBool::new(false),
+        by_clocks: AtomicBool::new(false),
         threads: Mutex::<Threads>::default(),
     }));
     process.tables.describe(|header| describe_process(header, process));
@@ -59,8 +61,11 @@ pub fn begin_process(tables: TableFile, output: Destination, open: &[(CString, u
     match begun {
         Ok(refused) => {
             process.measured.store(true, Ordering::Relaxed);
-            let first =
-                process.threads().live.first().map(|first| (first.td.info(), first.others.is_empty()));
+            let first = process
+                .threads()
+                .live
+                .first()
+                .and_then(|first| first.td.as_ref().map(|td| (td.info(), first.others.is_empty())));
             if let Some((Ok(info), alone)) = first {
                 process.tables.describe(|header| {
                     describe_counters(header, &info);
@@ -70,13 +75,28 @@ pub fn begin_process(tables: TableFile, output: Destination, open: &[(CString, u
                 });
             }
         }
-        Err(error) => {
-            ThreadState::set_current(GONE);
-            process.tables.describe(|header| put(&mut header.trouble, error.as_bytes()));
+        Err(why) => {
+            // (what is to be made up has no time that is true)
+            let by_clocks = is_real && begin_by_clocks(process, open);
+            if !by_clocks {
+                ThreadState::set_current(GONE);
+            }
+            process.tables.describe(|header| {
+                header.time_alone = by_clocks.into();
+                put(&mut header.trouble, why.as_bytes());
+            });
         }
     }
     MeasuredProcess::set(Some(process));
     fault::survive(|address| MeasuredProcess::get().is_some_and(|process| process.tables.has(address)));
+}
+
+/// Whether time alone is measured, where counters cannot be opened.
+fn begin_by_clocks(process: &'static MeasuredProcess, open: &[(CString, u32)]) -> bool {
+    process.by_clocks.store(true, Ordering::Relaxed);
+    let begun = begin_thread(process, open).is_ok();
+    process.measured.store(begun, Ordering::Relaxed);
+    begun
 }
 
 /// What TOPDOWN_SOURCE says.

@@ -18,8 +18,10 @@ pub struct MeasuredProcess {
     /// Groups that take turns; empty: one group counts all.
     pub groups: Vec<RegionTurn>,
     pub output: Destination,
-    /// Counters could be opened.
+    /// Threads are measured.
     pub measured: AtomicBool,
+    /// By clocks, as counters could not be opened.
+    pub by_clocks: AtomicBool,
     pub threads: Mutex<Threads>,
 }
 
@@ -36,7 +38,8 @@ pub struct Threads {
 /// A thread that is measured, and its handle.
 pub struct MeasuredThread {
     pub thread: &'static ThreadState,
-    pub td: Box<TopDown>,
+    /// None: time alone is measured.
+    pub td: Option<Box<TopDown>>,
     /// Handles that take turns with `td`; none comes or goes, so that each stays where it is.
     pub others: Vec<TopDown>,
 }

@@ -1,6 +1,7 @@
 //! Regions begin and end, in the thread that calls. A thread that is not measured yet is from its first region on.
 
-use crate::engine::{ENDED, ThreadState, slow, steady};
+use crate::engine::steady::{self, Clocks, Counters};
+use crate::engine::{ENDED, ThreadState, slow};
 use crate::{at_work, threads};
 use std::ffi::{CStr, c_char, c_int};
 use topdown_seam::cancelled_later;
@@ -15,8 +16,8 @@ pub unsafe fn begin<const DIRECT: bool>(name: *const c_char) -> c_int {
     // SAFETY: the caller's word; the state is this thread's.
     unsafe {
         match ThreadState::idle() {
-            Some(thread) => steady::begin::<DIRECT>(thread, name),
-            None => first_begin::<DIRECT>(name),
+            Some(thread) => steady::begin::<DIRECT, Counters>(thread, name),
+            None => begin_by_clocks::<DIRECT>(name),
         }
     }
 }
@@ -56,7 +57,31 @@ pub unsafe fn end(name: *const c_char) -> c_int {
     // SAFETY: the caller's word; the state is this thread's.
     unsafe {
         match ThreadState::idle() {
-            Some(thread) => steady::end(thread, name),
+            Some(thread) => steady::end::<Counters>(thread, name),
+            None => end_by_clocks(name),
+        }
+    }
+}
+
+/// As `begin`, in a thread that has no counters, or not yet.
+#[inline(never)]
+unsafe extern "C-unwind" fn begin_by_clocks<const DIRECT: bool>(name: *const c_char) -> c_int {
+    // SAFETY: the caller's word; the state is this thread's.
+    unsafe {
+        match ThreadState::idle_by_clocks() {
+            Some(thread) => steady::begin::<DIRECT, Clocks>(thread, name),
+            None => first_begin::<DIRECT>(name),
+        }
+    }
+}
+
+/// As `begin_by_clocks`.
+#[inline(never)]
+unsafe extern "C-unwind" fn end_by_clocks(name: *const c_char) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        match ThreadState::idle_by_clocks() {
+            Some(thread) => steady::end::<Clocks>(thread, name),
             None => first_end(name),
         }
     }

@@ -84,11 +84,15 @@ pub fn begin_thread(
     // SAFETY: PR_GET_NAME writes 16 bytes at most.
     unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
     let name = CStr::from_bytes_until_nul(&name).unwrap_or_default();
-    let all = || std::iter::once(&*td).chain(&others);
-    let cores: Vec<_> = all().map(core_of).collect::<Result<_, _>>()?;
+    let all = || td.as_deref().into_iter().chain(&others);
+    let mut cores: Vec<_> = all().map(core_of).collect::<Result<_, _>>()?;
+    if td.is_none() {
+        cores.push(TableCore { name: [0; 48], fingerprint: 0 });
+    }
     let no_room = || topdown::Error::new(-libc::ENOSPC, "no memory, or no room in the table file");
+    let clocks = td.is_none().then_some(ThreadHandle::CLOCKS);
     // SAFETY: they are in the list of threads that live until this one ends.
-    let handles = || all().map(|td| unsafe { ThreadHandle::new(td) });
+    let handles = || all().map(|td| unsafe { ThreadHandle::new(td) }).chain(clocks);
     let thread = match go_on(process, handles(), name, &cores) {
         Some(thread) => thread,
         None => {
@@ -116,7 +120,8 @@ pub fn begin_thread(
 
 /// A thread's handles: the one that is on, and others that take turns with it.
 struct ThreadHandles {
-    td: Box<TopDown>,
+    /// None: there are clocks alone.
+    td: Option<Box<TopDown>>,
     others: Vec<TopDown>,
     /// The nodes that are kept of the first and of the others ([`RegionTurn::nodes`]).
     nodes: Vec<&'static [u32]>,
@@ -130,9 +135,12 @@ fn open_handles(process: &'static MeasuredProcess) -> Result<ThreadHandles, topd
         with_high_descriptors(|descriptors_from| TopDown::open(&Options { descriptors_from, ..options }))
     };
     let alone = |refused| {
-        let td = Box::new(open(process.options)?);
+        let td = Some(Box::new(open(process.options)?));
         Ok(ThreadHandles { td, others: Vec::new(), nodes: Vec::new(), refused })
     };
+    if process.by_clocks.load(Ordering::Relaxed) {
+        return Ok(ThreadHandles { td: None, others: Vec::new(), nodes: Vec::new(), refused: None });
+    }
     if process.groups.is_empty() {
         return alone(None);
     }
@@ -152,7 +160,7 @@ fn open_handles(process: &'static MeasuredProcess) -> Result<ThreadHandles, topd
     match (all.next(), refused) {
         (Some(td), refused) => {
             td.switch(true)?;
-            Ok(ThreadHandles { td: Box::new(td), others: all.collect(), nodes, refused })
+            Ok(ThreadHandles { td: Some(Box::new(td)), others: all.collect(), nodes, refused })
         }
         // (what one group holds is better than nothing)
         (None, refused) => alone(refused),

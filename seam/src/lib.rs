@@ -6,6 +6,7 @@
 //! - `fault`, `chained`, `signals`, `cancellation`: RDPMC or MRS that was forbidden, handlers before others', signals blocked, and
 //!   threads that are cancelled when the library is done.
 //! - `at_once`: additions that no signal handler comes between.
+//! - `clocks`: elapsed time, and CPU time of threads.
 //! - `floating`: the program's floating-point environment, kept.
 //! - `thread`, `identity`, `memory`, `guarded`, `kept`: which thread, which handle, and memory that handlers of signals,
 //!   other threads and forked children meet.
@@ -19,6 +20,7 @@ pub mod attr;
 pub mod cancellation;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub mod chained;
+pub mod clocks;
 pub mod cpu;
 pub mod execs;
 #[cfg_attr(target_arch = "aarch64", path = "fault_arm64.rs")]

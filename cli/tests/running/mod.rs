@@ -2,7 +2,7 @@
 #![allow(dead_code)] // each test takes a part of it
 
 #[path = "../../../report/tests/made/mod.rs"]
-mod made;
+pub mod made;
 
 pub use made::{Scratch, TableContent, ran};
 use std::fs;

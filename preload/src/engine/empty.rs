@@ -24,15 +24,16 @@ pub fn prepare(marks: [MarkFunction; 2]) {
 /// ways to begin are longer, and how long is not known. The node is a child of the innermost region's, and called so.
 #[inline]
 pub fn before(thread: &ThreadState, node: &'static RegionNode, name: &CStr, direct: bool) {
+    let by_clocks = thread.groups.td().counters().is_none(); // which have no executions of nothing
     if !direct && node.is_direct() {
         node.set_direct(false);
         node.set_empties(&Empties::default());
-        if node.record().is_some() {
+        if node.record().is_some() && !by_clocks {
             node.complete();
             node.store();
         }
     }
-    if node.record().is_some() && node.is_empty_due() {
+    if node.record().is_some() && !by_clocks && node.is_empty_due() {
         measure(thread, node, name);
     }
 }
@@ -42,7 +43,9 @@ fn measure(thread: &ThreadState, node: &'static RegionNode, name: &CStr) {
     if thread.groups.turns().is_some() {
         return; // (a turn may be too short for the pairs that tell anything: the bound has the skid of each execution)
     }
-    let Some(sum) = node.empty(&thread.groups.td()).filter(|_| node.is_direct()) else { return };
+    let td = thread.groups.td();
+    let sum = td.counters().and_then(|td| node.empty(td)).filter(|_| node.is_direct());
+    let Some(sum) = sum else { return };
     let pair = [(); 2].map(|()| execute(thread, node, name, sum));
     if let [Some(first), Some(second)] = pair {
         node.add_empty(&[first, second]);

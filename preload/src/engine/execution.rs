@@ -41,12 +41,12 @@ pub fn begin(thread: &ThreadState, name: &CStr, direct: bool) -> c_int {
     if node.record().is_none() {
         return -libc::ENOSPC;
     }
-    match node.begin(&thread.groups.td()) {
+    match node.begin(thread.groups.td()) {
         Ok(()) => {
             thread.open.set(thread.open.depth(), Frame::new(node, ExecutionStart::Read));
             0
         }
-        Err(error) => missed(thread, node, &error),
+        Err(error) => missed(thread, node, error.code()),
     }
 }
 
@@ -69,9 +69,19 @@ pub fn end_innermost(thread: &ThreadState) -> c_int {
 /// An execution of the node's that began with a reading ends.
 #[inline(always)]
 pub fn end(thread: &ThreadState, node: &RegionNode) -> c_int {
+    let td = thread.groups.td();
+    let Some(td) = td.counters() else {
+        return match node.end_by_clocks() {
+            Some(seen) => {
+                thread.groups.saw(seen);
+                0
+            }
+            None => missed(thread, node, -libc::EINVAL),
+        };
+    };
     node.complete();
     let slots_only = node.is_counting();
-    match node.end(&thread.groups.td()) {
+    match node.end(td) {
         Ok(seen) => {
             if let Some(turns) = thread.groups.turns() {
                 turns.on_clock(|clock| clock.saw(seen.ns));
@@ -85,18 +95,18 @@ pub fn end(thread: &ThreadState, node: &RegionNode) -> c_int {
             }
             0
         }
-        Err(error) => missed(thread, node, &error),
+        Err(error) => missed(thread, node, error.code()),
     }
 }
 
 /// An execution could not be read.
 #[cold]
-fn missed(thread: &ThreadState, node: &RegionNode, error: &topdown::Error) -> c_int {
+fn missed(thread: &ThreadState, node: &RegionNode, code: c_int) -> c_int {
     // (handles are taken away from threads that run when the process ends)
     if let (Some(record), false) = (node.record(), thread.nodes.tables().is_closed()) {
         record.add(OwnRecord::missed, 1);
     }
-    error.code()
+    code
 }
 
 /// Leaves all regions deeper than this, which do not count.

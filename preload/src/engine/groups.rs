@@ -1,34 +1,13 @@
 //! The groups of counters of a thread: the one that counts, and those that take turns with it.
+#![forbid(unsafe_code)]
 
+use super::clocks;
+use super::handle::ThreadHandle;
 use super::node::RegionNode;
 use super::turn_clock::TurnClock;
 use crate::record::OwnRecord;
 use std::cell::{Cell, RefCell};
-use std::ops::Deref;
-use std::ptr::NonNull;
-use topdown::{MOST_TURNS, PeriodTotals, Rotation, Sample, Sum, TopDown};
-
-/// A handle of a thread's own.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct ThreadHandle(NonNull<TopDown>);
-
-impl ThreadHandle {
-    /// # Safety
-    /// The handle lives until the thread that has it ends, or the process.
-    pub unsafe fn new(td: &TopDown) -> ThreadHandle {
-        ThreadHandle(NonNull::from(td))
-    }
-}
-
-impl Deref for ThreadHandle {
-    type Target = TopDown;
-
-    #[inline(always)]
-    fn deref(&self) -> &TopDown {
-        // SAFETY: the word of who called `new`.
-        unsafe { self.0.as_ref() }
-    }
-}
+use topdown::{MOST_TURNS, PeriodTotals, Rotation, Sample, Sum};
 
 /// A group, and what it has in a thread.
 #[derive(Clone, Copy)]
@@ -185,8 +164,15 @@ impl ThreadGroups {
     /// The thread's own figures, up to this reading, go to its record. (Not inlined: a reading needs the stack that it takes.)
     #[inline(never)]
     pub fn publish(&self, now: &Sample) {
-        let mut sum = self.before.get();
-        if sum.add(&self.start.get(), now).is_ok() {
+        let (mut sum, start) = (self.before.get(), self.start.get());
+        let added = match self.td().counters() {
+            Some(_) => sum.add(&start, now).is_ok(),
+            None => {
+                clocks::add(&mut sum, &start, now);
+                true
+            }
+        };
+        if added {
             let root = self.root();
             root.set_sum(sum);
             root.store();

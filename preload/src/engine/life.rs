@@ -2,7 +2,8 @@
 
 use super::execution;
 use super::frame::{DEEPEST, ExecutionStart, Frame, OpenRegions};
-use super::groups::{ThreadGroup, ThreadGroups, ThreadHandle};
+use super::groups::{ThreadGroup, ThreadGroups};
+use super::handle::ThreadHandle;
 use super::rotate;
 use super::thread::{ENDED, ThreadState};
 use super::tree::{ThreadNodes, walk};
@@ -42,7 +43,7 @@ pub fn begin(
     for (name, again) in open.iter().take(DEEPEST) {
         let within = thread.open.innermost().node;
         let Ok(node) = thread.nodes.look_up(root, within, name) else { break };
-        let begun = node.record().is_some() && node.begin(&td).is_ok();
+        let begun = node.record().is_some() && node.begin(td).is_ok();
         let state = if begun { ExecutionStart::BeforeFork } else { ExecutionStart::Unread };
         if !thread.open.push(Frame { node, state, again: *again }) {
             break;
@@ -126,7 +127,7 @@ impl ThreadState {
     /// to its record meanwhile.)
     pub fn end_of_another(&self, until: Instant) {
         loop {
-            match self.groups.td().read_last() {
+            match self.groups.td().read_last(self.groups.now().record.tid().get()) {
                 Err(error) if error.code() == -libc::EBUSY && Instant::now() < until => {
                     std::thread::yield_now();
                 }

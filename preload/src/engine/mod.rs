@@ -2,13 +2,15 @@
 //! have been executed, and how they are found (`tree`), and the groups of counters, whose handles are read at both ends (`groups`).
 //!
 //! A begin and an end of the steady state (`steady`) take no lock, no memory and no system call, and work in a signal
-//! handler; all else (`slow`) runs with signals blocked. Names are looked up by where they are (`cache`), then by what they say (`index`).
+//! handler; all else (`slow`) runs with signals blocked. Where nothing counts slots clocks are in the place of counters (`clocks`). Names are looked up by where they are (`cache`), then by what they say (`index`).
 
 mod cache;
+mod clocks;
 pub mod empty;
 mod execution;
 mod frame;
 mod groups;
+mod handle;
 mod index;
 pub mod life;
 mod node;
@@ -21,7 +23,7 @@ mod totals;
 mod tree;
 mod turn_clock;
 
-pub use groups::ThreadHandle;
+pub use handle::ThreadHandle;
 pub use node::SoFar;
 pub use thread::{ENDED, GONE, ThreadState};
 pub use totals::{forget, so_far};

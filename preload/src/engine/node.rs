@@ -1,5 +1,7 @@
 //! A node of the tree of a thread's regions, and how what it measures goes to its record in the table file.
 
+use super::clocks::{BeginTimes, ExecutionTimes};
+use super::handle::ThreadHandle;
 use crate::arena::Arena;
 use crate::measurement;
 use crate::name::Name;
@@ -46,6 +48,8 @@ pub struct RegionNode {
     sibling: Cell<Option<&'static RegionNode>>,
     since: Cell<SoFar>,
     in_turns: Cell<Option<&'static Cell<Sum>>>,
+    /// Of a thread without counters: where the present execution began.
+    begun: Cell<Option<BeginTimes>>,
 }
 
 /// `spread` of a thread's own node.
@@ -218,9 +222,13 @@ impl RegionNode {
         unsafe { self.counted.get()[0].read() }
     }
 
-    /// As `TopDown::begin`.
+    /// An execution begins, in a call of the slow path.
     #[inline]
-    pub fn begin(&self, td: &TopDown) -> Result<()> {
+    pub fn begin(&self, td: ThreadHandle) -> Result<()> {
+        let Some(td) = td.counters() else {
+            self.begin_by_clocks();
+            return Ok(());
+        };
         // SAFETY: as `counted`; a reading writes to none of these.
         let before = unsafe { &*self.counted.get()[0] };
         self.with_sum(|sum| td.begin(sum, before))
@@ -284,6 +292,35 @@ impl RegionNode {
             unsafe { ((*self.measurement.get()).executions, (*self.measurement.get()).enabled_ns) };
         let counted = record.counted_executions().load(Relaxed);
         SoFar { executions: executions + counted, ns: ns + self.counted().ns }
+    }
+}
+
+/// Executions in a thread without counters.
+impl RegionNode {
+    /// One begins.
+    #[inline]
+    pub fn begin_by_clocks(&self) {
+        // SAFETY: the record's.
+        let of = unsafe { self.measurement.get().as_ref() };
+        let begun = of.map(|of| BeginTimes::new(of.executions, of.measured, of.enabled_ns));
+        self.begun.set(begun);
+    }
+
+    /// It ends, and is one more of the record's: elapsed time goes to that in which counters are enabled, CPU time to that in which they run.
+    /// None: none has begun.
+    #[inline]
+    pub fn end_by_clocks(&self) -> Option<PeriodTotals> {
+        // (a handler that leaves by siglongjmp leaves none begun)
+        let ExecutionTimes { elapsed_ns, cpu_ns, now_ns } = self.begun.take()?.end();
+        let to = self.measurement.get();
+        // SAFETY: the record's, since one has begun.
+        unsafe {
+            (*to).executions = (*to).executions.wrapping_add(1);
+            (*to).measured = (*to).measured.wrapping_add(cpu_ns.is_some().into());
+            (*to).enabled_ns = (*to).enabled_ns.wrapping_add(elapsed_ns);
+            (*to).running_ns = (*to).running_ns.wrapping_add(cpu_ns.unwrap_or(0));
+        }
+        Some(PeriodTotals { slots: 0, ns: now_ns })
     }
 }
 

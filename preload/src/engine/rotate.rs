@@ -6,7 +6,8 @@
 
 use super::execution;
 use super::frame::{ExecutionStart, Frame};
-use super::groups::{ThreadGroup, ThreadHandle, Turns};
+use super::groups::{ThreadGroup, Turns};
+use super::handle::ThreadHandle;
 use super::node::RegionNode;
 use super::thread::ThreadState;
 use super::tree::walk;
@@ -37,7 +38,7 @@ pub fn take_turns(
     let mut groups = [None; MOST_TURNS];
     groups[0] = Some(first);
     for (group, (td, nodes, core)) in groups[1..].iter_mut().zip(others) {
-        let start = td.read().ok()?;
+        let start = td.counters()?.read().ok()?;
         let (record, number) = thread.nodes.tables().take(name)?;
         let root = thread.nodes.new_root(record, number)?;
         record.parent().set(first.record.thread().get());
@@ -93,15 +94,16 @@ fn next(thread: &ThreadState, turns: &Turns) {
     pause_open(thread);
     thread.groups.update();
     let switches = next.td != old;
-    let off = !switches || old.switch(false).is_ok();
+    let switch = |td: ThreadHandle, on| td.counters().is_some_and(|td| td.switch(on).is_ok());
+    let off = !switches || switch(old, false);
     let regions = add_all(thread);
     if off && switches {
-        if next.td.switch(true).is_ok() {
+        if switch(next.td, true) {
             thread.groups.set(&next);
             thread.open.set(0, Frame::new(next.root, ExecutionStart::Thread));
         } else {
             turns.on_clock(TurnClock::stop);
-            let _ = old.switch(true);
+            switch(old, true);
         }
     }
     if !off {
@@ -206,7 +208,7 @@ fn resume_open(thread: &ThreadState) {
         thread.open.set(number, Frame { node, state, ..frame });
     }
     for (number, frame) in thread.open.regions().filter(|(_, frame)| frame.state.is_read()) {
-        if frame.node.begin(&thread.groups.td()).is_err() {
+        if frame.node.begin(thread.groups.td()).is_err() {
             if let Some(record) = frame.node.record() {
                 record.add(OwnRecord::missed, 1);
             }

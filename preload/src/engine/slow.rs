@@ -95,7 +95,8 @@ pub fn count_piece(name: &CStr) {
 /// Does this if the innermost region is called so; whether that was all there is to do.
 #[inline(always)]
 fn in_itself(name: &CStr, work: impl FnOnce(&ThreadState, Frame) -> bool) -> bool {
-    let Some(thread) = ThreadState::idle() else { return false };
+    let thread = ThreadState::idle().or_else(ThreadState::idle_by_clocks);
+    let Some(thread) = thread else { return false };
     let frame = thread.open.innermost();
     thread.open.depth() > 0 && frame.node.is_called(name) && work(thread, frame)
 }

@@ -1,5 +1,5 @@
 //! A begin and an end that need nothing new, of an execution of which only the slots are counted, or of which general-purpose counters
-//! tell all.
+//! tell all; or of which clocks alone tell.
 //!
 //! Each step goes on to the next or to the slow path, and nothing has happened then; so the quickest way has no frame on
 //! the stack.
@@ -11,45 +11,120 @@ use crate::name::crosses;
 use std::ffi::{c_char, c_int};
 use topdown::PeriodTotals;
 
+/// What reads both ends of an execution: by the calling thread, without a call of the slow path.
+pub trait Meter {
+    /// The execution begins; false: nothing happened.
+    ///
+    /// # Safety
+    /// The thread is measured so, and the node has a record.
+    unsafe fn begin(thread: &ThreadState, node: &RegionNode) -> bool;
+
+    /// It ends. None: nothing happened.
+    ///
+    /// # Safety
+    /// The same.
+    unsafe fn end(thread: &ThreadState, node: &RegionNode) -> Option<PeriodTotals>;
+
+    /// It ends, where `end` does not end it.
+    ///
+    /// # Safety
+    /// The same, of the calling thread; `name` is a C string.
+    unsafe extern "C-unwind" fn end_otherwise(node: &'static RegionNode, name: *const c_char) -> c_int;
+}
+
+/// Counters, and their clock.
+pub struct Counters;
+
+/// Clocks alone.
+pub struct Clocks;
+
+impl Meter for Counters {
+    #[inline(always)]
+    unsafe fn begin(thread: &ThreadState, node: &RegionNode) -> bool {
+        // SAFETY: the caller's word.
+        unsafe { node.begin_steadily(thread.groups.td().counters_unchecked()) }
+    }
+
+    #[inline(always)]
+    unsafe fn end(thread: &ThreadState, node: &RegionNode) -> Option<PeriodTotals> {
+        // SAFETY: the caller's word.
+        unsafe { node.end_steadily(thread.groups.td().counters_unchecked()) }
+    }
+
+    /// No reading of slots alone ends the execution.
+    #[inline(never)]
+    unsafe extern "C-unwind" fn end_otherwise(node: &'static RegionNode, name: *const c_char) -> c_int {
+        // SAFETY: the caller's word.
+        unsafe {
+            let thread = ThreadState::own();
+            match node.end_counted(thread.groups.td().counters_unchecked()) {
+                Some(seen) => leave(thread, seen),
+                None => slow::end(name),
+            }
+        }
+    }
+}
+
+impl Meter for Clocks {
+    #[inline(always)]
+    unsafe fn begin(_: &ThreadState, node: &RegionNode) -> bool {
+        node.begin_by_clocks();
+        true
+    }
+
+    #[inline(always)]
+    unsafe fn end(_: &ThreadState, node: &RegionNode) -> Option<PeriodTotals> {
+        node.end_by_clocks()
+    }
+
+    unsafe extern "C-unwind" fn end_otherwise(_: &'static RegionNode, name: *const c_char) -> c_int {
+        // SAFETY: the caller's word.
+        unsafe { slow::end(name) }
+    }
+}
+
 /// A region begins, `DIRECT` if by td_region_begin.
 ///
 /// # Safety
 /// The calling thread's state, which is idle; a C string, or NULL.
 #[inline(always)]
-pub unsafe fn begin<const DIRECT: bool>(thread: &'static ThreadState, name: *const c_char) -> c_int {
+pub unsafe fn begin<const DIRECT: bool, M: Meter>(
+    thread: &'static ThreadState,
+    name: *const c_char,
+) -> c_int {
     let within = thread.open.innermost_node();
     let node = thread.nodes.cache.place(within, name).get();
     // SAFETY: the caller's word. Only the head of the name is read, which does not cross a page.
     unsafe {
         if !node.is_within(within) || crosses(name) {
-            return begin_neighbour::<DIRECT>(name);
+            return begin_neighbour::<DIRECT, M>(name);
         }
         if !node.name().is_at_sight(name) {
-            return begin_longer::<DIRECT>(name, node);
+            return begin_longer::<DIRECT, M>(name, node);
         }
-        enter::<DIRECT>(thread, node, name)
+        enter::<DIRECT, M>(thread, node, name)
     }
 }
 
 /// It is not known at sight that the node is the name's.
 #[inline(never)]
-unsafe extern "C-unwind" fn begin_longer<const DIRECT: bool>(
+unsafe extern "C-unwind" fn begin_longer<const DIRECT: bool, M: Meter>(
     name: *const c_char,
     node: &'static RegionNode,
 ) -> c_int {
     // SAFETY: as `begin`, which calls it.
     unsafe {
         if node.name().is_longer(name) {
-            enter::<DIRECT>(ThreadState::own(), node, name)
+            enter::<DIRECT, M>(ThreadState::own(), node, name)
         } else {
-            begin_neighbour::<DIRECT>(name)
+            begin_neighbour::<DIRECT, M>(name)
         }
     }
 }
 
 /// The name's node is not at the place where it is looked for first.
 #[inline(never)]
-unsafe extern "C-unwind" fn begin_neighbour<const DIRECT: bool>(name: *const c_char) -> c_int {
+unsafe extern "C-unwind" fn begin_neighbour<const DIRECT: bool, M: Meter>(name: *const c_char) -> c_int {
     // SAFETY: as `begin`, which calls it.
     unsafe {
         let thread = ThreadState::own();
@@ -57,7 +132,7 @@ unsafe extern "C-unwind" fn begin_neighbour<const DIRECT: bool>(name: *const c_c
         let node = thread.nodes.cache.place(within, name).neighbour().get();
         let is_it = || !crosses(name) && (node.name().is_at_sight(name) || node.name().is_longer(name));
         if node.is_within(within) && is_it() {
-            enter::<DIRECT>(thread, node, name)
+            enter::<DIRECT, M>(thread, node, name)
         } else {
             slow::begin::<DIRECT>(name)
         }
@@ -66,7 +141,7 @@ unsafe extern "C-unwind" fn begin_neighbour<const DIRECT: bool>(name: *const c_c
 
 /// A signal handler may interrupt it with begins and ends of its own: it leaves the stack as it was.
 #[inline(always)]
-unsafe fn enter<const DIRECT: bool>(
+unsafe fn enter<const DIRECT: bool, M: Meter>(
     thread: &'static ThreadState,
     node: &'static RegionNode,
     name: *const c_char,
@@ -79,7 +154,7 @@ unsafe fn enter<const DIRECT: bool>(
         if !thread.open.push_plain(node) {
             return slow::begin::<DIRECT>(name);
         }
-        if node.begin_steadily(&thread.groups.td()) {
+        if M::begin(thread, node) {
             return 0;
         }
         ThreadState::own().open.pop();
@@ -92,7 +167,7 @@ unsafe fn enter<const DIRECT: bool>(
 /// # Safety
 /// As `begin`.
 #[inline(always)]
-pub unsafe fn end(thread: &'static ThreadState, name: *const c_char) -> c_int {
+pub unsafe fn end<M: Meter>(thread: &'static ThreadState, name: *const c_char) -> c_int {
     // SAFETY: as `begin`. A region that began with a reading has a record.
     unsafe {
         let Some(node) = thread.open.innermost_plain() else { return slow::end(name) };
@@ -100,41 +175,32 @@ pub unsafe fn end(thread: &'static ThreadState, name: *const c_char) -> c_int {
             return slow::end(name);
         }
         if !node.name().is_at_sight(name) {
-            return end_longer(name, node);
+            return end_longer::<M>(name, node);
         }
-        exit(thread, node, name)
+        exit::<M>(thread, node, name)
     }
 }
 
 /// As `begin_longer`.
 #[inline(never)]
-unsafe extern "C-unwind" fn end_longer(name: *const c_char, node: &'static RegionNode) -> c_int {
+unsafe extern "C-unwind" fn end_longer<M: Meter>(name: *const c_char, node: &'static RegionNode) -> c_int {
     // SAFETY: as `end`, which calls it.
     unsafe {
-        if node.name().is_longer(name) { exit(ThreadState::own(), node, name) } else { slow::end(name) }
+        if node.name().is_longer(name) { exit::<M>(ThreadState::own(), node, name) } else { slow::end(name) }
     }
 }
 
 #[inline(always)]
-unsafe fn exit(thread: &'static ThreadState, node: &'static RegionNode, name: *const c_char) -> c_int {
+unsafe fn exit<M: Meter>(
+    thread: &'static ThreadState,
+    node: &'static RegionNode,
+    name: *const c_char,
+) -> c_int {
     // SAFETY: as `end`; a region that began with a reading has a record.
     unsafe {
-        match node.end_steadily(&thread.groups.td()) {
+        match M::end(thread, node) {
             Some(seen) => leave(ThreadState::own(), seen),
-            None => exit_counted(node, name),
-        }
-    }
-}
-
-/// No reading of slots alone ends the execution.
-#[inline(never)]
-unsafe extern "C-unwind" fn exit_counted(node: &'static RegionNode, name: *const c_char) -> c_int {
-    // SAFETY: as `exit`, which calls it.
-    unsafe {
-        let thread = ThreadState::own();
-        match node.end_counted(&thread.groups.td()) {
-            Some(seen) => leave(thread, seen),
-            None => slow::end(name),
+            None => M::end_otherwise(node, name),
         }
     }
 }

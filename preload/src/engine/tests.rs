@@ -2,6 +2,7 @@
 
 use super::frame::{DEEPEST, ExecutionStart, Frame};
 use super::node::{RegionNode, SoFar};
+use super::steady::{self, Clocks};
 use super::thread::ThreadState;
 use super::{ThreadHandle, execution, forget, life, rotate, so_far, split};
 use crate::record::OwnRecord;
@@ -10,7 +11,8 @@ use std::ffi::{CStr, CString};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use topdown::{Options, TopDown};
-use topdown_table::{THREAD, TableCore};
+use topdown_seam::clocks::{elapsed_ns, own_cpu_ns};
+use topdown_table::{Measurement, THREAD, TableCore};
 
 const CORE: TableCore = TableCore { name: [b'x'; 48], fingerprint: 7 };
 
@@ -34,11 +36,15 @@ impl Drop for MeasuredTest {
 
 /// The calling thread is measured, and its regions open from before a fork are these.
 fn measured(open: &[(CString, u32)]) -> MeasuredTest {
+    measured_by(handle(), open)
+}
+
+fn measured_by(handle: ThreadHandle, open: &[(CString, u32)]) -> MeasuredTest {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Relaxed);
     let path = std::env::temp_dir().join(format!("topdown-regions-{}-{number}", std::process::id()));
     let table = Box::leak(Box::new(TableFile::create(&path).unwrap()));
-    MeasuredTest { thread: life::begin(handle(), table, c"thread", &CORE, open).unwrap(), path }
+    MeasuredTest { thread: life::begin(handle, table, c"thread", &CORE, open).unwrap(), path }
 }
 
 fn begin(thread: &ThreadState, name: &CStr) -> i32 {
@@ -230,4 +236,67 @@ fn one_group_alone_has_no_turns() {
     rotate::first_turn(thread);
     assert_eq!(rotate::add_all(thread), 0);
     assert_eq!(thread.groups.roots().count(), 1);
+}
+
+/// What a node's record says. (Clocks write to the first of the two.)
+fn recorded(thread: &ThreadState, path: &[&CStr]) -> Measurement {
+    node(thread, path).record().unwrap().measurement().get()[0]
+}
+
+#[test]
+fn by_clocks_executions_have_the_time_between_their_ends_and_cpu_time_if_they_are_long() {
+    const LONG_NS: u64 = 60_000;
+    let test = measured_by(ThreadHandle::CLOCKS, &[]);
+    let thread = test.thread;
+    assert!(ThreadState::idle().is_none() && ThreadState::idle_by_clocks().is_some());
+    // SAFETY: the calling thread's state, and C strings.
+    let [begins, ends] = unsafe {
+        [
+            |name: &CStr| steady::begin::<true, Clocks>(ThreadState::own(), name.as_ptr()),
+            |name: &CStr| steady::end::<Clocks>(ThreadState::own(), name.as_ptr()),
+        ]
+    };
+    // (there is no measured process, so the first one is begun as the slow path does it)
+    for name in [c"long", c"short"] {
+        assert_eq!((begin(thread, name), end(thread, name)), (0, 0));
+    }
+    let (mut inside, mut outside) = ([0; 2], [0; 2]);
+    let now = || [elapsed_ns(), own_cpu_ns()];
+    let before = recorded(thread, &[c"long"]);
+    for _ in 0..100 {
+        let outer = now();
+        assert_eq!(begins(c"long"), 0);
+        let inner = now();
+        while own_cpu_ns() < inner[1] + LONG_NS {}
+        let within = now();
+        assert_eq!(ends(c"long"), 0);
+        let without = now();
+        for k in 0..2 {
+            inside[k] += within[k] - inner[k];
+            outside[k] += without[k] - outer[k];
+        }
+        assert_eq!((begins(c"short"), ends(c"short")), (0, 0));
+    }
+    let long = recorded(thread, &[c"long"]);
+    assert_eq!((long.executions, long.measured, long.slots), (101, 101, 0));
+    let times = [long.enabled_ns - before.enabled_ns, long.running_ns - before.running_ns];
+    for k in 0..2 {
+        assert!((inside[k]..=outside[k]).contains(&times[k]), "{times:?}: {inside:?} to {outside:?}");
+    }
+    let short = recorded(thread, &[c"short"]);
+    assert_eq!((short.executions, short.measured), (101, 16));
+    assert_eq!(so_far(c"long").ns, long.enabled_ns);
+    // regions that end in another order, and what the thread was in all
+    assert_eq!(
+        (begin(thread, c"a"), begin(thread, c"b"), end(thread, c"a"), end(thread, c"b")),
+        (0, 0, 0, 0)
+    );
+    assert_eq!((executions(thread, &[c"a", c"b"]), executions(thread, &[c"b"])), (1, 1));
+    let root = thread.groups.root().record().unwrap();
+    assert!(root.seen_ns().get() > long.enabled_ns);
+    thread.end();
+    let all = root.measurement().get()[(root.current().load(Relaxed) & 1) as usize];
+    assert_eq!((all.executions, all.measured), (1, 1));
+    assert!(all.enabled_ns >= root.seen_ns().get() && all.running_ns > long.running_ns);
+    assert!(ThreadState::idle_by_clocks().is_none());
 }

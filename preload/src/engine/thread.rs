@@ -12,6 +12,8 @@ pub struct ThreadState {
     alive: Cell<usize>,
     /// Not 0: and not too deep in regions, and no call of the slow path was interrupted.
     idle: Cell<usize>,
+    /// The same of a thread that is measured by clocks alone, whose `idle` is always 0: what reads counters does not ask who has some.
+    idle_by_clocks: Cell<usize>,
     pub open: OpenRegions,
     pub nodes: ThreadNodes,
     pub groups: ThreadGroups,
@@ -35,7 +37,14 @@ fn current() -> *mut ThreadState {
 impl ThreadState {
     /// Of a thread that has yet to begin.
     pub fn new(open: OpenRegions, nodes: ThreadNodes, groups: ThreadGroups) -> ThreadState {
-        ThreadState { alive: Cell::new(0), idle: Cell::new(0), open, nodes, groups }
+        ThreadState {
+            alive: Cell::new(0),
+            idle: Cell::new(0),
+            idle_by_clocks: Cell::new(0),
+            open,
+            nodes,
+            groups,
+        }
     }
 
     /// From now on this is the calling thread's.
@@ -77,7 +86,7 @@ impl ThreadState {
         ThreadState::current().filter(|thread| thread.alive.get() != 0)
     }
 
-    /// The same, if the state can be looked at, and no call that changes it was interrupted.
+    /// The same of one with counters, if the state can be looked at, and no call that changes it was interrupted.
     #[inline(always)]
     pub fn idle() -> Option<&'static ThreadState> {
         let thread = current();
@@ -85,20 +94,33 @@ impl ThreadState {
         unsafe { if thread > ENDED && (*thread).idle.get() != 0 { Some(&*thread) } else { None } }
     }
 
+    /// The same of a thread that is measured by clocks.
+    #[inline(always)]
+    pub fn idle_by_clocks() -> Option<&'static ThreadState> {
+        let thread = current();
+        // SAFETY: as `current`.
+        unsafe { if thread > ENDED && (*thread).idle_by_clocks.get() != 0 { Some(&*thread) } else { None } }
+    }
+
     /// The thread is measured from now on.
     pub fn has_begun(&self) {
         self.alive.set(1);
-        self.idle.set(1);
+        self.set_idle(1);
     }
 
     /// It is measured no more.
     pub fn has_ended(&self) {
-        self.idle.set(0);
+        self.set_idle(0);
         self.alive.set(0);
     }
 
     /// A call of the slow path has come to its end.
     pub fn settle(&self) {
-        self.idle.set(usize::from(self.open.over.get() == 0));
+        self.set_idle(usize::from(self.open.over.get() == 0));
+    }
+
+    fn set_idle(&self, idle: usize) {
+        let of = if self.groups.td().counters().is_some() { &self.idle } else { &self.idle_by_clocks };
+        of.set(idle);
     }
 }
