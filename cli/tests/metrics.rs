@@ -3,7 +3,7 @@
 #[path = "../../report/tests/made/mod.rs"]
 mod made;
 
-use made::{Scratch, TableContent, ran};
+use made::{Scratch, TableContent, ran, timed};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -148,6 +148,39 @@ fn slots_of_regions_and_processes_are_scraped_while_the_command_runs() {
     assert!(first.iter().all(|(name, value)| second[name] >= *value), "{first:?} {second:?}");
     assert_eq!(second["topdown_slots_total{category=\"retiring\"}"], 150_000.0);
     assert_eq!(scraped.end(), (Some(3), true));
+}
+
+#[test]
+fn regions_of_which_clocks_alone_tell_have_times_apart_from_slots() {
+    let scratch = Scratch::new("metrics-times");
+    let mut by_clocks = TableContent::by_clocks(11, "./server", "no \"PMU\"");
+    let root = by_clocks.thread("main", timed(1, 1, 9_000_000_000, 8_000_000_000));
+    by_clocks.region("solve", root, timed(4, 4, 3_000_000_000, 2_000_000_000));
+    by_clocks.region("short", root, timed(100, 16, 500_000_000, 1_000));
+    let mut script = String::new();
+    for made in [&by_clocks, &table(100_000, "solve")] {
+        let file = made.write(&scratch.0);
+        script += &format!(
+            "mv {} \"${{TOPDOWN_OUTPUT%.topdown}}.{}.0.topdown\"; ",
+            file.display(),
+            made.header.pid
+        );
+    }
+    let scraped = Scraped::run(&scratch, "--open-metrics=0", &(script + "echo; read a"));
+    let all = samples(&scraped.ask("GET /metrics"));
+    let of = |name: &str, region: &str| {
+        all.get(&format!("topdown_region_{name}_total{{region=\"{region}\",time_alone=\"yes\"}}")).copied()
+    };
+    assert_eq!(
+        [of("wall_seconds", "solve"), of("time_seconds", "solve"), of("executions", "solve")],
+        [Some(3.0), Some(2.0), Some(4.0)]
+    );
+    assert_eq!([of("wall_seconds", "short"), of("time_seconds", "short")], [Some(0.5), None]);
+    assert_eq!((of("counted_seconds", "solve"), of("slots", "solve")), (None, None));
+    assert_eq!(all["topdown_region_executions_total{region=\"solve\"}"], 1.0);
+    assert_eq!(all["topdown_time_alone_info{no_slots=\"no \\\"PMU\\\"\"}"], 1.0);
+    assert_eq!(all["topdown_slots_total{category=\"retiring\"}"], 50_000.0);
+    assert_eq!(scraped.end(), (Some(0), true));
 }
 
 #[test]

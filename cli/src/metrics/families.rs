@@ -43,6 +43,8 @@ const SLOTS: &str = "Pipeline slots by level 1 category";
 const LEVEL_2: &str = "Pipeline slots by level 2 category, and the level 1 category that it is part of";
 const BOUND: &str = "No category of this level is farther from the truth than so many slots";
 const TIME: &str = "Time in which threads ran, or CPUs were there";
+const WALL: &str = "Elapsed time of executions, where nothing counts slots: what threads waited is in it";
+const NO_SLOTS: &str = "Why slots are not told of some processes, or of all";
 const COUNTED: &str = "Time of that in which the counters were counting";
 
 /// What is known of one of them.
@@ -109,17 +111,37 @@ impl Families {
         if whole && !report.machines.is_empty() {
             self.figures("topdown", &Vec::new(), &(&report.whole.inclusive).into());
         }
+        if let Some(alone) = &report.time_alone {
+            let why = vec![("no_slots", topdown_report::clean(&alone.no_slots))];
+            self.add("topdown_time_alone", None, NO_SLOTS, why, MetricValue::Info);
+        }
         // (of some, nothing is known before they end)
         for process in report.processes.iter().filter(|process| process.item.inclusive.slots > 0) {
             let labels =
                 vec![("pid", process.pid.to_string()), ("process", topdown_report::clean(&process.command))];
             self.figures("topdown_process", &labels, &(&process.item.inclusive).into());
         }
-        for region in &report.regions {
+        for region in report.regions.iter().filter(|region| region.time_alone) {
+            let labels =
+                vec![("region", topdown_report::clean(&region.name)), ("time_alone", "yes".to_string())];
+            self.times("topdown_region", &labels, &region.item.inclusive);
+            let executions = MetricValue::Counter(region.item.counts.executions);
+            self.add("topdown_region_executions", None, "Executions that ended", labels, executions);
+        }
+        for region in report.regions.iter().filter(|region| !region.time_alone) {
             let labels = vec![("region", topdown_report::clean(&region.name))];
             self.figures("topdown_region", &labels, &(&region.item.inclusive).into());
             let executions = MetricValue::Counter(region.item.counts.executions);
             self.add("topdown_region_executions", None, "Executions that ended", labels, executions);
+        }
+    }
+
+    /// What clocks tell, where they alone do.
+    fn times(&mut self, prefix: &str, labels: &Labels, figures: &model::Figures) {
+        for (name, help, ns) in [("wall", WALL, figures.wall_ns()), ("time", TIME, figures.time_ns())] {
+            let Some(ns) = ns else { continue };
+            let seconds = MetricValue::Seconds(ns as f64 / 1e9);
+            self.add(&format!("{prefix}_{name}"), Some("seconds"), help, labels.clone(), seconds);
         }
     }
 
