@@ -40,6 +40,12 @@ ends() {
   return 1
 }
 
+# times COMMAND... : the report has times of threads, and no slots
+times() {
+  ends 123 'no slots of the whole' "$@" --require slots -o "$scratch/r.csv" -- sh -c "$some"
+  sed -n 2p "$scratch/r.csv" | grep -q ',yes,[1-9][0-9]*,' || { echo "$situation: $*: no times: $(cat "$scratch/r.csv")"; return 1; }
+}
+
 # counts COMMAND CAN LEVEL : down to this level, and not further
 counts() {
   local command=$1 level=$3 asked=$3 work=$short
@@ -67,8 +73,10 @@ records() {
 try() { # try NAME CAN LEVEL HOW
   local name=$1 can=$2 level=$3 how=$4
   case $name-$can in
+    run-true) if [ "$how" = time ]; then times run; else counts run "$can" "$level"; fi;;
     stat-* | run-*) counts "$name" "$can" "$level";;
     regions-true)
+      [ "$how" != time ] || { times run --inside; return; }
       ends 0 '' run --inside --require slots -o "$scratch/r.txt" -- sh -c "$short"
       case $how in rdpmc) how='by RDPMC';; read) how='by read(2)';; esac
       tr -s ' \n' ' ' < "$scratch/r.txt" | grep -qF "read $how" || { echo "$situation: not $how: $(cat "$scratch/r.txt")"; return 1; };;
@@ -119,11 +127,11 @@ permits() { # permits NAME : the first remedy, from what is refused at 4
   [ -n "$remedy" ] || { echo "no remedy of $1: $(cat "$scratch/check.json")"; return 1; }
   eval "${remedy%% (on the host)}" > /dev/null
   check
-  [ "$(abilities | grep -c "^$1 true")" = 1 ] || { echo "$remedy: not $1: $(cat "$scratch/check.json")"; return 1; }
+  [ "$(abilities | grep "^$1 true" | grep -cvE '^(run|regions) true null time$')" = 1 ] || { echo "$remedy: not $1: $(cat "$scratch/check.json")"; return 1; }
 }
 echo 4 > $kernel/perf_event_paranoid
 holds "a user at 4"
-abilities | grep -v '^record_ptrace ' | grep -q ' true' && { echo "what is done at 4?"; abilities; exit 1; }
+abilities | grep -vE '^(record_ptrace|run|regions) true null time$' | grep -q ' true' && { echo "what is done at 4?"; abilities; exit 1; }
 [ "$has" != no-counters ] || exit 0
 for name in stat run regions record kernel all_cpus record_all_cpus; do permits $name; done
 command -v setcap > /dev/null || exit 0

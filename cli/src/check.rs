@@ -55,7 +55,7 @@ With --json:
    \"overall\": {\"works\": true, \"code\": 0, \"path\": \"rdpmc\", \"level\": 2, \"slots_per_cycle\": 6,
                \"core\": \"...\", \"cpu\": \"...\"}}
 Abilities are \"stat\", \"run\", \"regions\", \"record\", \"record_ptrace\", \"drill\", \"record_tpebs\", \"kernel\", \"all_cpus\" and
-\"record_all_cpus\"; `how` is \"rdpmc\" or \"read\" of regions, \"slots\" or \"time\" of what records; `why` is why it cannot be done, or goes no further, and `reach`
+\"record_all_cpus\"; `how` is \"rdpmc\", \"read\" or \"time\" of regions, \"slots\" or \"time\" of what records, \"time\" of run without counters; `why` is why it cannot be done, or goes no further, and `reach`
 \"once\", \"for good\", \"one command\" or \"container\".
 Verdicts are \"good\", \"note\", \"wall\" (a BLOCKER) and \"unknown\"; a remedy may be empty. `overall` is the default
 open: `code` is what td_open returns, `path` is \"rdpmc\" or \"read\", `slots_per_cycle` is 0 if not

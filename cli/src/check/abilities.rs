@@ -26,11 +26,14 @@ pub struct Ability {
 pub struct Extent {
     /// Down to this level.
     pub level: Option<u32>,
-    /// By what, or what of it: "rdpmc" or "read", "slots" or "time"; "": that is no question.
+    /// By what, or what of it: "rdpmc" or "read", "slots" or `TIME`; "": that is no question.
     pub how: &'static str,
     /// Why it goes no further; empty: it does all that there is.
     pub less: Refusal,
 }
+
+/// `Extent::how` of what tells no slots.
+const TIME: &str = "time";
 
 /// Why it does not go, or not further.
 #[derive(Clone, Default)]
@@ -135,17 +138,20 @@ fn stat(here: &Here) -> Result<Extent, Refusal> {
 }
 
 fn run(here: &Here) -> Result<Extent, Refusal> {
-    preload::find(None).map_err(Refusal::new)?;
-    here.level(&LevelTrial { source: SourceKind::Automatic, ..OUTSIDE })
+    let inside = regions(here)?;
+    match here.level(&LevelTrial { source: SourceKind::Automatic, ..OUTSIDE }) {
+        Err(_) if inside.how == TIME => Ok(inside),
+        level => level,
+    }
 }
 
+/// (Without counters the library has clocks.)
 fn regions(_: &Here) -> Result<Extent, Refusal> {
     preload::find(None).map_err(Refusal::new)?;
-    let info =
-        TopDown::open(&Options::default()).and_then(|td| td.info()).map_err(|why| Refusal::of(&why, 2))?;
-    Ok(match info.path {
-        Path::Rdpmc => Extent { how: "rdpmc", ..Extent::default() },
-        _ => Extent { how: "read", less: Refusal::new(info.note.to_string()), ..Extent::default() },
+    Ok(match TopDown::open(&Options::default()).and_then(|td| td.info()) {
+        Ok(Info { path: Path::Rdpmc, .. }) => Extent { how: "rdpmc", ..Extent::default() },
+        Ok(info) => Extent { how: "read", less: Refusal::new(info.note.to_string()), ..Extent::default() },
+        Err(why) => Extent { how: TIME, less: Refusal::of(&why, 2), ..Extent::default() },
     })
 }
 
@@ -154,7 +160,7 @@ fn record(here: &Here) -> Result<Extent, Refusal> {
 }
 
 fn record_ptrace(_: &Here) -> Result<Extent, Refusal> {
-    let time = Extent { how: "time", ..Extent::default() };
+    let time = Extent { how: TIME, ..Extent::default() };
     Sampled::by_stops_here().map(|()| time).map_err(Refusal::new)
 }
 
@@ -167,7 +173,7 @@ fn record_all_cpus(here: &Here) -> Result<Extent, Refusal> {
 fn recorded(refused: Option<&Refusal>, options: &[&str], needed: i64) -> Result<Extent, Refusal> {
     let refusal = |why| refused.cloned().unwrap_or_else(|| Refusal::new(why));
     match Sampled::here(options) {
-        Ok(Sampled::Time(_, why)) => Ok(Extent { how: "time", less: refusal(why), ..Extent::default() }),
+        Ok(Sampled::Time(_, why)) => Ok(Extent { how: TIME, less: refusal(why), ..Extent::default() }),
         Ok(_) => Ok(Extent { how: "slots", ..Extent::default() }),
         Err(why) => Err(match sys::events_are_refused(needed < 2) {
             Some(error) => Refusal::of(&error, needed),

@@ -28,12 +28,13 @@ pub fn text(abilities: &[Ability], in_container: bool, layout: &Layout) -> Strin
 }
 
 /// "stat to level 6".
-fn can(Ability { title, found, .. }: &Ability) -> Option<String> {
+fn can(Ability { name, title, found }: &Ability) -> Option<String> {
     let Extent { level, how, .. } = found.as_ref().ok()?;
     let how = match *how {
         "rdpmc" => " by RDPMC",
         "read" => " by read(2)",
         "slots" => " (slots by function)",
+        "time" if ["run", "regions"].contains(name) => " (time, no slots)",
         "time" => " (time by function, no slots)",
         _ => "",
     };
@@ -156,17 +157,20 @@ mod tests {
         let all = [
             ability("stat", Ok(Extent { level: Some(2), ..Extent::default() })),
             ability("record", Ok(Extent { how: "time", less: paranoid(2), ..Extent::default() })),
-            ability("run", Err(paranoid(2))),
+            ability("run", Ok(Extent { how: "time", less: paranoid(2), ..Extent::default() })),
             ability("regions", Err(paranoid(2))),
             ability("top", Err(paranoid(0))),
         ];
         let text = text(&all, false, &Layout::FILE);
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[0], "you can:   stat to level 2, record (time by function, no slots)");
-        assert_eq!(lines[1], "no more:   record: it is 4, not 2");
-        assert_eq!(lines[2], "not:       run, regions: it is 4, not 2");
+        assert_eq!(
+            lines[0],
+            "you can:   stat to level 2, record (time by function, no slots), run (time, no slots)"
+        );
+        assert_eq!(lines[1], "no more:   record, run: it is 4, not 2");
+        assert_eq!(lines[2], "not:       regions: it is 4, not 2");
         assert_eq!(lines[3], "           top: it is 4, not 0");
-        assert_eq!(lines[4], "to have more of record, run, regions:");
+        assert_eq!(lines[4], "to have more of record, more of run, regions:");
         assert_eq!(text.matches("sysctl.d").count(), 1);
         assert!(text.contains("to have top (the other ways as above):\n  once         sudo sysctl kernel.perf_event_paranoid=0\n"));
         assert!(
