@@ -3,7 +3,6 @@
 use crate::means;
 use crate::metrics::Endpoint;
 use crate::outcome::{FAILED, Failure, ended, failed, not_run, place, write_timeline};
-use crate::record::Sampled;
 use crate::require::{Requirement, judged};
 use crate::stat::drill::{DeepNodes, TurnPlan};
 use crate::stat::levels::{DEEPEST, LevelTrial};
@@ -340,10 +339,6 @@ fn reported(
         outside.run.sources = sources::note(shared.as_ref()).into();
     }
     outside.level_2_of_threads = arguments.td_level.is_none();
-    if outside.parts.is_empty() && !alone {
-        let samples_time = Sampled::here(&[]).is_ok();
-        outside.run.means = std::mem::take(&mut outside.run.means).and("samples-time", samples_time);
-    }
     outside.run.sandboxed = sandboxed.is_some_and(|watch| watch.was_opened());
     let why_not = match (refuses, library) {
         (Some(why), _) => Some(format!("{} ran without the library: {why}", program.to_string_lossy())),

@@ -398,7 +398,8 @@ pub fn title(report: &Report) -> (String, String) {
     let command = command.map(|command| command.split_whitespace().collect::<Vec<_>>().join(" "));
     let command = clean(&command.unwrap_or_default());
     let command = if command.is_empty() { "(no command)".into() } else { command };
-    if let (Some(run), true) = (run, report.processes.is_empty() || report.machines.is_empty()) {
+    let says_nothing = report.machines.is_empty() && report.time_alone.is_none();
+    if let (Some(run), true) = (run, report.processes.is_empty() || says_nothing) {
         return (command, ran(run));
     }
     let threads: usize = report.processes.iter().map(|process| process.threads.len()).sum();
