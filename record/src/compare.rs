@@ -128,6 +128,9 @@ pub struct RecordingComparison {
     /// "simulated": figures of either are made up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<&'static str>,
+    /// Time of either is of samples alone: what has none is in no function.
+    #[serde(skip)]
+    pub of_samples: bool,
     /// Kinds of cores of either.
     pub cores: Vec<ComparedCore>,
     /// Functions of either, those with the most time first.
@@ -186,6 +189,7 @@ impl RecordingComparison {
                 .iter()
                 .any(|file| file.path.as_deref() == Some(SIMULATED_PATH))
                 .then_some(SIMULATED_PATH),
+            of_samples: files.iter().any(|file| file.time_alone.as_ref().is_some_and(|of| !of.is_null())),
             cores: cores.into_iter().map(all).collect(),
             functions,
         }

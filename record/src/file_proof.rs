@@ -1,7 +1,7 @@
 //! Whether a file is the one that ran: another one may be at its path, in another root directory, or by the time names are looked up.
 #![allow(unsafe_code)]
 
-use crate::elf_file::{ElfFile, build_id, regular};
+use crate::elf_file::{ElfFile, build_id, lacked_descriptors, regular};
 use crate::event::{behind_files, now};
 use object::ReadCache;
 use serde::{Deserialize, Serialize};
@@ -175,6 +175,7 @@ pub(crate) fn inode_at(path: &str) -> Inode {
 /// Why a file that ran has no names: what there is instead.
 pub(crate) fn why_not(proof: &FileProof, path: &str) -> &'static str {
     match proof {
+        _ if lacked_descriptors() => "no descriptor was left to open it (ulimit -n)",
         FileProof::Unseen => "the file that ran was not found",
         _ if Path::new(path).exists() => "another file is at its path",
         _ => "it is not at its path",

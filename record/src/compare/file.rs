@@ -28,6 +28,9 @@ pub struct RecordedFile {
     /// "simulated": its figures are made up.
     #[serde(default)]
     pub(super) path: Option<String>,
+    /// There, if samples alone tell the time.
+    #[serde(default)]
+    pub(super) time_alone: Option<serde_json::Value>,
     pub(super) cores: Vec<RecordedCore>,
     pub(super) functions: Vec<RecordedFunction>,
 }

@@ -42,7 +42,7 @@ fn only(figures: &FiguresChange) -> Option<String> {
 /// What stands where it is not known whether the time has changed.
 const UNSURE: &str = ", not known to have changed";
 
-fn figures(name: &str, figures: &FiguresChange, layout: &Layout) -> String {
+fn figures(name: &str, figures: &FiguresChange, time_of: &str, layout: &Layout) -> String {
     if let Some(only) = only(figures) {
         return format!("\n{}\n", layout.heading(&layout.sentence(&format!("{name}: {only}"))));
     }
@@ -60,7 +60,7 @@ fn figures(name: &str, figures: &FiguresChange, layout: &Layout) -> String {
         } else {
             String::new()
         };
-        let _ = writeln!(text, "  {:20}{:>width$}{:>width$}{more}", "CPU time", time(before), time(after));
+        let _ = writeln!(text, "  {time_of:20}{:>width$}{:>width$}{more}", time(before), time(after));
     }
     let significant = figures.shares.iter().filter(|(_, change)| change.significant == Some(true));
     let rows = significant.filter_map(|(name, change)| row(&in_words(name), change, layout));
@@ -139,9 +139,10 @@ impl RecordingComparison {
                 text += &sentence(&format!("{when}: {}", clean(command)));
             }
         }
+        let time_of = if self.of_samples { "sampled time" } else { "CPU time" };
         let mut less = 0;
         for core in &self.cores {
-            text += &figures(&format!("{}: all", clean(&core.name)), &core.all, layout);
+            text += &figures(&format!("{}: all", clean(&core.name)), &core.all, time_of, layout);
             let of_core = self.functions.iter().filter(|function| function.core == core.name);
             let (shown, few): (Vec<_>, Vec<_>) = of_core.partition(|function| {
                 let time = &function.own.time;
@@ -151,7 +152,7 @@ impl RecordingComparison {
             let names: Vec<_> =
                 shown.iter().map(|function| in_module(&function.name, &function.module)).collect();
             for (function, name) in shown.iter().zip(layout.names(names.iter().map(String::as_str), 0)) {
-                text += &figures(&name, &function.own, layout);
+                text += &figures(&name, &function.own, time_of, layout);
             }
         }
         if less > 0 {
@@ -161,6 +162,13 @@ impl RecordingComparison {
                 count(less, "function"),
                 100.0 * LEAST_TIME
             ));
+        }
+        if self.of_samples {
+            text.push('\n');
+            text += &sentence(
+                "Sampled time is not all CPU time: what had no sample, as the kernel's, is in none of it. How much longer a program runs \
+                 `topdown stat` tells, or time(1).",
+            );
         }
         if self.cores.iter().all(|core| core.all.time.difference.is_none()) {
             text.push('\n');

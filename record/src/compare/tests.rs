@@ -252,3 +252,24 @@ fn the_view_is_read() {
     assert!(comparison.functions.iter().all(|function| !changed(&function.own.time)));
     assert_eq!(comparison.functions[0].own.shares[0].0, "tma_retiring");
 }
+
+#[test]
+fn time_of_samples_is_not_told_as_all_cpu_time() {
+    let scratch = Scratch::new("compare-time");
+    let of = |name: &str, time_alone: bool| {
+        let mut document = recording(&[function("P", "f", &figures(100, None, 0.0))]);
+        if time_alone {
+            document["time_alone"] = json!({ "why": "no PMU" });
+        }
+        read(&scratch, name, &document)
+    };
+    let (timed, sampled) = (of("a.json", false), of("b.json", true));
+    for (both, label, other) in [
+        ([&timed, &timed], "CPU time", "sampled time"),
+        ([&timed, &sampled], "sampled time", "  CPU time"),
+        ([&sampled, &sampled], "sampled time", "  CPU time"),
+    ] {
+        let text = RecordingComparison::new(both[0], both[1]).render(Format::Text).unwrap();
+        assert!(text.contains(label) && !text.contains(other), "{text}");
+    }
+}
