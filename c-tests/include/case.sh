@@ -8,7 +8,7 @@ case=$PWD/$0
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 . c-tests/include/machine.sh
 programs=$PWD/target/c-tests kernel=/proc/sys/kernel
-open_says=$programs/open_says topdown=$PWD/target/release/topdown
+open_says=$programs/open_says topdown=${TOPDOWN:-$PWD/target/release/topdown}
 check=("$topdown" check --json)
 
 at_exit=()
