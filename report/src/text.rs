@@ -202,11 +202,14 @@ fn times(page: &mut Page, report: &Report) {
     }
 }
 
+/// Names have so many columns at the least.
+const LEAST_NAME: usize = 18;
+
 fn table_of_times(page: &mut Page, head: &str, rows: &[time_alone::TimeRow]) {
     const WIDTHS: [usize; time_alone::COLUMNS.len()] = [12, 10, 9, 10, 10, 10];
     let indent = |row: &time_alone::TimeRow| 2 * row.depth.min(20);
     let longest = rows.iter().map(|row| indent(row) + columns(&clean(&row.name))).max().unwrap_or(0);
-    let name = page.layout.columns.saturating_sub(WIDTHS.iter().sum()).min(longest + 1).max(24);
+    let name = page.layout.columns.saturating_sub(WIDTHS.iter().sum()).min(longest + 1).max(LEAST_NAME);
     let cells = |cells: [String; WIDTHS.len()]| -> String {
         WIDTHS.iter().zip(cells).map(|(width, cell)| format!("{cell:>width$}")).collect()
     };
