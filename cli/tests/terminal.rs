@@ -2,7 +2,7 @@
 
 mod running;
 
-use running::{Scratch, ran, table};
+use running::{Scratch, ran, table, with_default_signals};
 use std::process::{Command, Stdio};
 use topdown_report::terminal::columns;
 
@@ -20,7 +20,8 @@ fn the_terminal_is_the_commands() {
     let (run, stat) = (under("run"), under("stat"));
     for under in [&[][..], &run, &stat] {
         let mut command = Command::new("python3");
-        command.arg(SESSION).args(under).stdin(Stdio::null());
+        // (a shell has jobs in the background ignore SIGINT, and all that these start)
+        with_default_signals(command.arg(SESSION).args(under).stdin(Stdio::null()));
         // (any library that is loaded anyway stands for the one that measures)
         command.env("TOPDOWN_PRELOAD", libc()).env("TOPDOWN_SIMULATE", "1");
         let output = command.output().unwrap();
