@@ -232,12 +232,13 @@ fn recorded(arguments: &Arguments) -> Result<End, Failure> {
         return arguments.again(from, view);
     }
     sys::raise_descriptors();
+    let of_drill = arguments.drill.then(|| drill::checked(view)).transpose()?;
     let sampled = match simulation::core_by_counters().map_err(failed)? {
         Some(core) => Sampled::simulated(arguments, core),
         None => Sampled::of(arguments),
     };
     let sampled = sampled.map_err(failed)?;
-    if arguments.drill && sampled.tells_slots() {
+    if let Some(view) = of_drill.filter(|_| sampled.tells_slots()) {
         return drill::recorded(arguments, view);
     }
     if let Some(why) = sampled.has_no_recording().filter(|_| view.is_none()) {

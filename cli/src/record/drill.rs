@@ -68,12 +68,16 @@ struct Located {
     remarks: Vec<String>,
 }
 
-pub(super) fn recorded(arguments: &Arguments, view: Option<View>) -> Result<End, Failure> {
-    let view = view.filter(|view| matches!(view, View::Text | View::Lines | View::Json));
-    let view = view.ok_or(
-        "-o: --drill writes a text or .json; other formats have one node that it finds (--locate NODE)",
-    );
-    let view = view.map_err(failed)?;
+/// What it can write.
+pub(super) fn checked(view: Option<View>) -> Result<View, Failure> {
+    view.filter(|view| matches!(view, View::Text | View::Lines | View::Json)).ok_or_else(|| {
+        failed(
+            "-o: --drill writes a text or .json; other formats have one node that it finds (--locate NODE)",
+        )
+    })
+}
+
+pub(super) fn recorded(arguments: &Arguments, view: View) -> Result<End, Failure> {
     if deep_tree().is_none() {
         return Err(failed(
             "--drill: no tree with thresholds is published for this CPU, or its core is not counted (`topdown check` says which); `topdown record` \
