@@ -294,10 +294,8 @@ fn read(path: &Path) -> io::Result<Table> {
 /// It cannot be written; the text names the file.
 pub fn write(report: &Report, output: Option<&Path>, format: Format) -> io::Result<()> {
     // (of a text on standard error it is the only line)
-    if output.is_some()
-        && let Some(why) = time_alone::sentence(report)
-    {
-        terminal::say(&why);
+    if output.is_some() {
+        time_alone::sentence(report).iter().for_each(|why| terminal::say(why));
     }
     if output.is_some() && report.machines.is_empty() {
         for trouble in words::troubles(report).keys() {
