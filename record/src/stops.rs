@@ -27,8 +27,10 @@ use topdown_seam::ptrace::{self, Stop, StopDescriptor, StoppedRegisters};
 use topdown_seam::random::Random;
 use topdown_seam::thread;
 
-/// Of all time that passes, looking takes no more than such a part.
+/// Of all time that passes, looking takes no more than such a part,
 const MOST_COST: f64 = 0.02;
+/// and so much more, since what a process has mapped is read first.
+const FIRST_COST: Duration = Duration::from_millis(20);
 /// Threads that do not come to a stop by then, once the command has ended, are let go when this process ends.
 const PATIENCE: Duration = Duration::from_millis(200);
 /// Threads that are to be let go are asked for so often, at the least.
@@ -234,8 +236,8 @@ impl StopRecorder {
         let started = Instant::now();
         let deadline = until.timeout.map(|timeout| started + timeout);
         thread::short_slices(); // (to be on time)
-        let mut spent = own_cpu_time();
-        let mut next = started + self.gap(0).mul_f64(self.random.part());
+        let spent = own_cpu_time();
+        let mut next = started + self.gap(Duration::ZERO).mul_f64(self.random.part());
         self.instant = started;
         let end = loop {
             if self.attend() {
@@ -248,10 +250,9 @@ impl StopRecorder {
             }
             if Instant::now() >= next {
                 self.tick(next);
-                // (with the looks of the last time)
-                let now = own_cpu_time();
-                next = self.instant + self.gap(now - spent);
-                spent = now;
+                let all = Duration::from_nanos(own_cpu_time() - spent);
+                let paid = all.saturating_sub(FIRST_COST).mul_f64(1.0 / MOST_COST);
+                next = self.instant + self.gap(paid.saturating_sub(started.elapsed()));
             }
             let descriptors: Vec<_> = [self.stops.as_raw_fd()].into_iter().chain(until.interrupt).collect();
             let polled = wait(&descriptors, deadline.map_or(next, |deadline| deadline.min(next)));
@@ -266,10 +267,10 @@ impl StopRecorder {
         end
     }
 
-    /// Until the next instant, where the last one took so many nanoseconds of CPU time: no program keeps pace with it.
-    fn gap(&mut self, took_ns: u64) -> Duration {
+    /// Until the next instant, no less than this: no program keeps pace with it.
+    fn gap(&mut self, least: Duration) -> Duration {
         let asked = (0.5 + self.random.part()) / f64::from(self.settings.frequency.max(1));
-        Duration::from_secs_f64(asked).max(Duration::from_nanos(took_ns).mul_f64(1.0 / MOST_COST))
+        Duration::from_secs_f64(asked).max(least)
     }
 
     /// An instant: tells threads to stop that run. Those that did not for long are looked for at some instants alone, at random, for more time
