@@ -25,7 +25,7 @@ as=(setpriv --reuid 65534 --regid 65534 --clear-groups env NO_COLOR=1 TERM=xterm
 # A figure: a percentage, or a time or a slot with its unit.
 figure='[0-9]( %|± [0-9]| [num]?s\b| [kMG]? ?slots)'
 # What has to be there where there is none.
-reason='nothing is (measured|recorded): |not (measured|counted)|needs |no topdown counters|paranoid'
+reason='nothing is (measured|recorded): |not (measured|counted|permitted)|needs |no topdown counters|paranoid|P-cores alone'
 
 # sees STATUS COMMAND... : it ends so (or with any of STATUS, as 0|125), and has figures, or a reason
 sees() {
