@@ -3,7 +3,9 @@
 
 use crate::record::Sampled;
 use crate::stat::StatTarget;
+use crate::stat::levels::only_p_cores;
 use crate::sys;
+use std::collections::BTreeSet;
 use std::env;
 use std::ffi::OsString;
 use std::fs;
@@ -24,7 +26,7 @@ pub fn of_command(command: &[OsString]) -> Means {
     let words: Option<Vec<String>> = command.iter().map(|word| word.to_str().map(quoted)).collect();
     let line = words.map(|words| format!("-- {}", words.join(" ")));
     let is_short = |line: &String| line.chars().count() <= LONGEST && !line.chars().any(char::is_control);
-    here(line.filter(is_short).unwrap_or(SOME_COMMAND.into()))
+    here(line.filter(is_short).unwrap_or(SOME_COMMAND.into()), None)
 }
 
 /// The same where no slots are counted: what time alone is told by is tried.
@@ -37,12 +39,16 @@ pub fn without_slots(means: Means) -> Means {
 /// Of others. (A thread alone is nothing that all commands know.)
 pub fn of(target: &StatTarget) -> Means {
     let list = |numbers: Vec<String>| numbers.join(",");
-    here(match target {
-        StatTarget::Processes(ids) => format!("-p {}", list(ids.iter().map(i32::to_string).collect())),
-        StatTarget::Threads(_) => return Means::default(),
-        StatTarget::Cpus(None) => "-a".into(),
-        StatTarget::Cpus(Some(cpus)) => format!("-C {}", list(cpus.iter().map(u32::to_string).collect())),
-    })
+    match target {
+        StatTarget::Processes(ids) => {
+            here(format!("-p {}", list(ids.iter().map(i32::to_string).collect())), None)
+        }
+        StatTarget::Threads(_) => Means::default(),
+        StatTarget::Cpus(None) => here("-a".into(), None),
+        StatTarget::Cpus(Some(cpus)) => {
+            here(format!("-C {}", list(cpus.iter().map(u32::to_string).collect())), Some(cpus))
+        }
+    }
 }
 
 /// Of a recording: it can be read again, and no more.
@@ -51,11 +57,12 @@ pub fn of_file(file: &Path) -> Means {
     Means { whom, ..Means::default() }.and("from", true)
 }
 
-fn here(whom: String) -> Means {
+/// `cpus`: these alone.
+fn here(whom: String, cpus: Option<&BTreeSet<u32>>) -> Means {
     let has_perf = is_in_path("perf");
     let is_virtual = fs::read_to_string("/proc/cpuinfo").is_ok_and(|about| is_virtual(&about));
     Means { whom, ..Means::default() }
-        .and("deep", deep_tree().is_some())
+        .and("deep", deep_tree().is_some() && only_p_cores(cpus).is_ok())
         .and("may-kernel", sys::kernel_is_refused().is_empty())
         .and("perf", has_perf)
         .and("perf-mem", has_perf && !is_virtual && samples_addresses(Path::new(DEVICES)))
