@@ -45,7 +45,7 @@ pub fn render(report: &Report) -> String {
             (threads::section(report))
             (trees::section(report))
             (figures::section(report))
-        } @else if report.run.is_some() {
+        } @else if report.run.is_some() && report.time_alone.is_none() {
             (unmeasured(report, &much))
         }
         (times::section(report))
@@ -60,11 +60,10 @@ pub fn render(report: &Report) -> String {
 /// What can be had of a run that was not measured.
 fn unmeasured(report: &Report, much: &str) -> Markup {
     html! {
-        section {
+        section.card {
             h2 { "What it took" }
             p { (HtmlText(much)) }
             @if let Some(time) = report.whole.time.total_text() { p.meta { (time) } }
-            (page::steps(&report.steps))
         }
     }
 }

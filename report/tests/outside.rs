@@ -442,7 +442,7 @@ fn of_what_was_not_counted_there_is_its_time_and_what_has_more() {
         );
         let page = render(&nothing, Format::Html);
         for part in [lines[1], lines[2], "<code>topdown check</code>"] {
-            assert!(page.contains(part), "{part}: {page}");
+            assert_eq!(page.matches(part).count(), 1, "{part}: {page}");
         }
     }
 }
