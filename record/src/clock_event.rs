@@ -1,7 +1,7 @@
 //! Events that count time: cycles at a constant rate, or a timer of the kernel.
 #![forbid(unsafe_code)]
 
-use crate::event::{TaskEvent, own_cpu_time};
+use crate::event::TaskEvent;
 use crate::sampler::SampledTarget;
 use perf_event_open_sys::bindings::{
     PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_TASK_CLOCK, PERF_TYPE_SOFTWARE, perf_event_attr,
@@ -9,6 +9,7 @@ use perf_event_open_sys::bindings::{
 use std::hint::black_box;
 use std::{fs, io};
 use topdown::SampledEvents;
+use topdown_seam::clocks::own_cpu_ns;
 use topdown_seam::group_read;
 use topdown_seam::ring::RecordRing;
 use topdown_seam::thread;
@@ -90,9 +91,9 @@ fn ns_each(type_: u32, config: u64, of_time_stamps: bool) -> io::Result<Option<f
     let mut least = [(u64::MAX, u64::MAX); 2];
     for _ in 0..TRIES {
         for (least, longer) in least.iter_mut().zip([1, LONGER]) {
-            let (began, before) = (own_cpu_time(), event.times()?);
+            let (began, before) = (own_cpu_ns(), event.times()?);
             (0..TRIED * longer).for_each(|n| _ = black_box(n));
-            let (after, ended) = (event.times()?, own_cpu_time());
+            let (after, ended) = (event.times()?, own_cpu_ns());
             *least = (least.0.min(ended - began), least.1.min(after.count - before.count));
         }
     }

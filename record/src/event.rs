@@ -5,7 +5,8 @@ use perf_event_open_sys::bindings::{PERIOD, perf_event_attr};
 use perf_event_open_sys::ioctls;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::time::{Duration, Instant};
+use std::time::Instant;
+use topdown_seam::clocks::nanoseconds;
 use topdown_seam::open_event;
 
 /// An open event.
@@ -184,14 +185,6 @@ pub(crate) fn boot_behind_files() -> i128 {
     i128::from(time_of(libc::CLOCK_REALTIME)) - i128::from(time_of(libc::CLOCK_BOOTTIME))
 }
 
-/// CPU time of the thread that calls, in nanoseconds.
-pub(crate) fn own_cpu_time() -> u64 {
-    time_of(libc::CLOCK_THREAD_CPUTIME_ID)
-}
-
 fn time_of(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a live timespec.
-    unsafe { libc::clock_gettime(clock, &raw mut time) };
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32).as_nanos() as u64
+    nanoseconds(clock).unwrap_or(0)
 }

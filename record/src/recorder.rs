@@ -6,7 +6,7 @@ use crate::chances::{Chance, Chances};
 use crate::clock_event::ClockEvent;
 use crate::cpu_clock::CpuClock;
 use crate::cpus::RecordedCpus;
-use crate::event::{now, own_cpu_time, wait};
+use crate::event::{now, wait};
 use crate::event_sampling::{EventSampler, EventSampling, EventSamplings};
 use crate::journal::Journal;
 use crate::proof::{ProvedWindows, proved};
@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use topdown::{Error, SampledEvents};
+use topdown_seam::clocks::own_cpu_ns;
 use topdown_seam::records::{RecordContent, TaskId, TaskRecord};
 
 mod clocks;
@@ -192,7 +193,7 @@ impl Recorder {
             by_timer: 0,
             left_running: 0,
             chances: Chances::new(now()),
-            spent_ns: own_cpu_time(),
+            spent_ns: own_cpu_ns(),
             spaces: Spaces::default(),
             unnamed: Vec::new(),
             unwinder: StackUnwinder::default(),
@@ -456,7 +457,7 @@ impl Recorder {
             due.iter().for_each(|chance| self.chance(*chance));
             due = self.chances.woken(now(), rate, |tid| waits(&self.samplers, &self.clocks, tid));
         }
-        let spent = own_cpu_time();
+        let spent = own_cpu_ns();
         // (what it costs to look at threads that do not run goes with the bursts)
         let bursts = chances.max(1) as f64 / if self.in_turns { 2.0 } else { 1.0 };
         self.budget.recorder_paid(spent.saturating_sub(self.spent_ns) as f64, bursts);

@@ -6,7 +6,7 @@
 #![forbid(unsafe_code)]
 
 use crate::budget::Pace;
-use crate::event::{now, own_cpu_time, wait};
+use crate::event::{now, wait};
 use crate::event_sampling::{EventSampling, Tally};
 use crate::recorder::{RecordUntil, RecordingEnd};
 use crate::recording::{Burst, Recording};
@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 use topdown::Error;
+use topdown_seam::clocks::{ScheduledTime, own_cpu_ns, scheduled};
 use topdown_seam::ptrace::{self, Stop, StopDescriptor, StoppedRegisters};
 use topdown_seam::random::Random;
 use topdown_seam::thread;
@@ -45,15 +46,6 @@ const IDLE: u64 = 4;
 const SELDOM: u64 = 64;
 /// Of no more than so many it is asked at an instant, on average.
 const MOST_ASKED: f64 = 64.0;
-
-/// What the scheduler says of a thread, in nanoseconds (Linux, Documentation/scheduler/sched-stats.rst).
-#[derive(Clone, Copy, Debug, Default)]
-struct ScheduledTime {
-    /// On a CPU.
-    ran: u64,
-    /// Ready to run, while others did.
-    waited: u64,
-}
 
 /// A thread that is traced.
 #[derive(Debug)]
@@ -115,13 +107,6 @@ pub struct StopRecorder {
     /// Processes that still ran when the command had ended.
     left_running: usize,
     random: Random,
-}
-
-/// Of a thread.
-fn scheduled(tid: i32) -> io::Result<ScheduledTime> {
-    let text = fs::read_to_string(format!("/proc/{tid}/schedstat"))?;
-    let mut numbers = text.split_whitespace().map(|number| number.parse().unwrap_or(0));
-    Ok(ScheduledTime { ran: numbers.next().unwrap_or(0), waited: numbers.next().unwrap_or(0) })
 }
 
 /// How often it has given up its CPU.
@@ -236,7 +221,7 @@ impl StopRecorder {
         let started = Instant::now();
         let deadline = until.timeout.map(|timeout| started + timeout);
         thread::short_slices(); // (to be on time)
-        let spent = own_cpu_time();
+        let spent = own_cpu_ns();
         let mut next = started + self.gap(Duration::ZERO).mul_f64(self.random.part());
         self.instant = started;
         let end = loop {
@@ -250,7 +235,7 @@ impl StopRecorder {
             }
             if Instant::now() >= next {
                 self.tick(next);
-                let all = Duration::from_nanos(own_cpu_time() - spent);
+                let all = Duration::from_nanos(own_cpu_ns() - spent);
                 let paid = all.saturating_sub(FIRST_COST).mul_f64(1.0 / MOST_COST);
                 next = self.instant + self.gap(paid.saturating_sub(started.elapsed()));
             }

@@ -1,5 +1,6 @@
 //! The kernel that runs this process.
 
+use super::clocks;
 use super::helper_thread::on_helper_thread;
 use super::lasting::LastingFiles;
 use super::memory::ReservedPage;
@@ -266,10 +267,7 @@ impl Kernel for Linux {
     }
 
     fn cpu_time(&self) -> Duration {
-        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: time is a live timespec.
-        unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
-        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+        Duration::from_nanos(clocks::own_cpu_ns())
     }
 }
 

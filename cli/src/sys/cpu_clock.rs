@@ -1,20 +1,7 @@
 //! CPU time of a process and all that it starts, or of a thread, to the nanosecond while it runs: where no event of the kernel's counts it.
 
 use std::fs;
-
-/// Nanoseconds of CPU time of a process (`clock_getcpuclockid(3)`); None: there is no such process.
-fn of_process(pid: i32) -> Option<u64> {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: one live timespec.
-    let told = unsafe { libc::clock_gettime(!pid << 3 | 2, &raw mut time) };
-    (told == 0).then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
-}
-
-/// The same of a thread (Documentation/scheduler/sched-stats.rst: clocks of other processes' threads are not told).
-fn of_thread(tid: i32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{tid}/schedstat")).ok()?;
-    text.split_whitespace().next()?.parse().ok()
-}
+use topdown_seam::clocks::{cpu_ns_of_process, scheduled};
 
 /// Of the processes that this one has waited for.
 pub fn waited_for_ns() -> u64 {
@@ -33,12 +20,12 @@ pub fn process_ns(pid: i32) -> u64 {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let tasks = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
     let below: u64 = tasks.map(|tid| children(pid, tid).map(process_ns).sum::<u64>()).sum();
-    of_process(pid).unwrap_or(0) + of_waited(pid) + below
+    cpu_ns_of_process(pid).unwrap_or(0) + of_waited(pid) + below
 }
 
 /// Of a thread, and the processes that it has started; of a process's first thread also of those for which that has waited.
 pub fn thread_ns(tid: i32) -> u64 {
-    let own = of_thread(tid).unwrap_or(0);
+    let own = scheduled(tid).map_or(0, |time| time.ran); // (clocks of other processes' threads are not told)
     let waited = if fs::exists(format!("/proc/{tid}/task/{tid}")).is_ok_and(|leads| leads) {
         of_waited(tid)
     } else {

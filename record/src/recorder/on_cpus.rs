@@ -4,7 +4,7 @@
 use super::{Recorder, ThreadCounters, sideband_refusal};
 use crate::cpu_clock::CpuClock;
 use crate::cpus::{RecordedCpus, of_this_cpu};
-use crate::event::{now, own_cpu_time};
+use crate::event::now;
 use crate::event_sampling::EventSampling;
 use crate::sampler::Sampler;
 use crate::settings::Settings;
@@ -12,6 +12,7 @@ use crate::whom::{RecordedProcesses, online, processes};
 use std::collections::BTreeSet;
 use std::io;
 use topdown::{Error, Obstacle, SampledEvents};
+use topdown_seam::clocks::own_cpu_ns;
 
 /// Of processes that have ended longer ago than this no samples come any more.
 const FORGET_NS: u64 = 2_000_000_000;
@@ -75,7 +76,7 @@ impl Recorder {
         let hidden = processes().into_iter().filter(|pid| recorder.spaces.look_at(*pid).is_err()).count();
         chosen.into_iter().for_each(|cpu| recorder.follow_cpu(cpu));
         recorder.cpus.as_mut().expect("CPUs").hidden = hidden;
-        recorder.spent_ns = own_cpu_time(); // (all processes were looked at)
+        recorder.spent_ns = own_cpu_ns(); // (all processes were looked at)
         recorder.has_samplers("there is no CPU to record")?;
         Ok(recorder)
     }
