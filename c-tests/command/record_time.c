@@ -7,15 +7,16 @@
 #include "lib/profile.h"
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 
 FUNCTION(much)
 FUNCTION(less)
 
 /* Instructions of user mode: two a turn, and of a call five. */
-enum { TURNS = 100000, TURNS_IN_STEP = 124300, NAP_US = 3000, ROUNDS_A_NAP = 5, TIMES_LESS = 3, KERNEL_CALLS = 2000, EXECS = 10 };
+enum { TURNS = 100000, TURNS_IN_STEP = 124300, NAP_US = 3000, ROUNDS_A_NAP = 5, MAPPED = 64 << 20, MAPPED_ROUNDS = 300, TIMES_LESS = 3, KERNEL_CALLS = 2000, EXECS = 10 };
 static int rounds;
-static bool has_naps;
+static bool has_naps, is_mapping;
 static uint64_t turns = TURNS;
 
 static __attribute__((noinline, noclone)) void calls(uint64_t count)
@@ -46,6 +47,10 @@ static void *works(void *has_calls)
             calls(KERNEL_CALLS);
         if (has_naps)
             usleep(NAP_US);
+        if (is_mapping) {
+            void *const all = mmap(NULL, MAPPED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+            CHECK(all != MAP_FAILED && munmap(all, MAPPED) == 0);
+        }
     }
     return NULL;
 }
@@ -57,10 +62,12 @@ static int program(char **argv)
     const char *const how = argv[2];
     const int left = strncmp(how, "execs", 5) == 0 ? atoi(how + 5) : 0;
     rounds = atoi(argv[3]) / (left > 0 ? EXECS : 1);
+    is_mapping = strcmp(how, "maps") == 0; /* most of its time is in calls that nothing interrupts */
     if (strcmp(how, "in step") == 0) /* with a timer of one millisecond */
         turns = TURNS_IN_STEP;
     has_naps = strcmp(how, "naps") == 0; /* a function always follows one */
     rounds /= has_naps ? ROUNDS_A_NAP : 1;
+    rounds = is_mapping ? MAPPED_ROUNDS : rounds;
     if (strcmp(how, "threads") == 0) {
         CHECK_EQ(pthread_create(&other, NULL, works, NULL), 0);
         works(NULL);
@@ -128,6 +135,27 @@ static void time_is_true(const char *how, const char *by)
     CHECK(strcmp(how, "naps") == 0 || error[0] < (strcmp(by, "stops") == 0 ? 0.5 : 0.2));
 }
 
+/* The number behind this key, the first after `from`. */
+static double behind(const char *text, const char *from, const char *key)
+{
+    const char *at = strstr(text, from);
+    at = at ? strstr(at, key) : NULL;
+    CHECK(at != NULL);
+    return strtod(at + strlen(key), NULL);
+}
+
+/* What is in user mode at the least, as the interval of all of it says, is no more than that was: two instructions a turn, of a nanosecond each. */
+static void kernel_is_not_told_as_user_mode(void)
+{
+    const double user = 2e-9 * MAPPED_ROUNDS * (TIMES_LESS + 1) * TURNS;
+    recorded((const char *[]){"--ptrace", NULL}, "maps", "r.json");
+    const char *const text = text_in("r.json");
+    const double all = 1e-9 * behind(text, "\"time_alone\"", "\"events_in_all\": ");
+    const double least = behind(text, "\"cores\"", "\"low\": ");
+    fprintf(stderr, "maps: %.3f s in all, of which in user mode %.3f or more, in truth %.3f\n", all, least * all, user);
+    CHECK(all > 2 * user && least * all <= user);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 3 && strcmp(argv[1], "program") == 0)
@@ -171,6 +199,7 @@ int main(int argc, char **argv)
     CHECK(user > 0 && user < 0.9);
     /* without perf_event_open, by stops; without these it says what there is */
     set_until_end("/proc/sys/kernel/perf_event_paranoid", "3\n");
+    kernel_is_not_told_as_user_mode();
     for (size_t k = 0; k < sizeof HOWS / sizeof HOWS[0]; k++) {
         recorded((const char *[]){"--ptrace", NULL}, HOWS[k], "r.csv");
         time_is_true(HOWS[k], "stops");

@@ -266,7 +266,12 @@ impl StopRecorder {
         let is_late = instant > due + LATE;
         self.instant = instant;
         let asked: f64 = self.threads.values().map(|thread| 1.0 / thread.seldom()).sum();
-        for (tid, thread) in self.threads.iter_mut().filter(|(_, thread)| thread.asked.is_none()) {
+        for (tid, thread) in &mut self.threads {
+            if let Some(look) = &mut thread.asked {
+                // (the kernel has not come to stop it)
+                look.ns += if runs(*tid) { since_ns } else { 0.0 };
+                continue;
+            }
             let seldom = thread.seldom() * (asked / MOST_ASKED).max(1.0);
             if self.random.part() * seldom >= 1.0 {
                 continue;
