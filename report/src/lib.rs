@@ -3,8 +3,8 @@
 //! The file is the memory in which the process kept its figures (the crate topdown-table), so it holds what was there when
 //! the process ended, however it ended. The modules in the order in which the figures pass them: names of functions are made
 //! readable (`demangle`), what a record measured becomes a sum (`sum`) or times (`elapsed`), sums are merged (`account`, `nodes`, `merge`) into the
-//! one model that all reports show (`model`), of which each format has its own view (`text`, `csv`, `html`; of `time_alone` those have a table; JSON is the model as
-//! it is; `compare` is of two reports). `verdict` says what a figure means, `words` has the texts that views share, `terminal` how
+//! one model that all reports show (`model`), of which each format has its own view (`text`, `csv`, `html`; of `time_alone` those have a table; JSON is the model,
+//! of a large one as much as `extent` says; `compare` is of two reports). `verdict` says what a figure means, `words` has the texts that views share, `terminal` how
 //! wide they are, `output` writes the file.
 
 mod demangle;
@@ -29,6 +29,7 @@ pub mod pattern;
 pub mod terminal;
 mod words;
 
+mod extent;
 mod time_alone;
 
 mod compare;

@@ -33,8 +33,10 @@ pub struct Report {
     /// Regions that were open when another one ended, those that were so most often first.
     pub overlaps: Vec<Overlap>,
     /// All regions, over contexts, threads and processes; the largest first.
+    #[serde(serialize_with = "crate::extent::regions")]
     pub regions: Vec<Region>,
     /// In the order in which they began.
+    #[serde(serialize_with = "crate::extent::processes")]
     pub processes: Vec<Process>,
     /// The nodes of the tree of metrics that any of the figures has, parents before their children.
     pub nodes: Vec<NodeKind>,
@@ -317,6 +319,7 @@ pub struct Process {
     #[serde(flatten)]
     pub item: Item,
     /// Its threads.
+    #[serde(skip)]
     pub threads: Vec<Thread>,
 }
 
@@ -336,6 +339,7 @@ pub struct Thread {
     #[serde(flatten)]
     pub item: Item,
     /// The tree of its regions: each after the one in which it began.
+    #[serde(skip)]
     pub tree: Vec<TreeRegion>,
 }
 
@@ -377,6 +381,7 @@ pub struct Region {
     #[serde(flatten)]
     pub item: Item,
     /// The same for each thread that executed it.
+    #[serde(skip)]
     pub threads: Vec<RegionOfThread>,
 }
 

@@ -4,9 +4,10 @@
 use crate::account::BoundedShares;
 use crate::bottlenecks;
 use crate::companions;
+use crate::extent::{ShownPlaces, regions_in};
 use crate::model::{Figures, Item, Region, Report, Thread, UNTOLD};
 use crate::terminal::{Layout, columns, short, shortened, told_apart};
-use crate::time_alone;
+use crate::time_alone::{self, TimeTrees};
 use crate::words::{self, clean, percent, thousands, time};
 use std::collections::BTreeSet;
 use topdown::{LEVEL_1, LEVEL_2};
@@ -23,6 +24,8 @@ const FEW: usize = 4;
 const RANKED: usize = 5;
 /// So many threads are shown, the largest if there are more.
 const MOST: usize = 16;
+/// Rows of regions and their threads, and of trees.
+const MOST_ROWS: usize = 200;
 
 /// A text that grows.
 struct Page {
@@ -142,9 +145,8 @@ fn fill(page: &mut Page, report: &Report) {
         rest(page, count(report), threads.len());
     }
     outside_alone(page, report);
-    for region in report.regions.iter().filter(|region| !region.time_alone) {
-        self::region(page, report, region);
-    }
+    let (shown, each) = regions_in(MOST_ROWS, counted(report).count());
+    counted(report).take(shown).for_each(|one| region(page, report, one, each));
     if report.time_alone.is_some() {
         times(page, report);
     }
@@ -175,21 +177,22 @@ fn unmeasured(page: &mut Page, report: &Report, command: &str, much: &str) {
 /// What clocks tell, where they alone do.
 fn times(page: &mut Page, report: &Report) {
     page.out.push('\n');
-    let rows = time_alone::rows(report);
+    let rows = time_alone::rows(report, MOST_ROWS);
     table_of_times(page, "region", &rows);
     for row in &rows {
         row.odd().iter().for_each(|odd| page.line(0, &format!("{}: {odd}", clean(&row.name))));
     }
-    time_alone::left_out(report).iter().for_each(|more| page.line(0, more));
+    time_alone::left_out(report, MOST_ROWS).iter().for_each(|more| page.line(0, more));
     page.out.push('\n');
     page.line(0, time_alone::NOTE);
-    let trees: Vec<_> = time_alone::trees(report).collect();
+    let TimeTrees { trees, left_out } = time_alone::trees(report, MOST_ROWS);
     if trees.len() <= FEW {
         for (thread, rows) in &trees {
             page.out.push('\n');
             page.line(0, &format!("{thread}, what began in what:"));
             table_of_times(page, "region", rows);
         }
+        not_shown(page, left_out);
     } else {
         page.line(
             0,
@@ -270,14 +273,15 @@ fn label(thread: &Thread) -> String {
 /// How many threads are not shown.
 fn rest(page: &mut Page, all: usize, shown: usize) {
     if all > shown {
-        page.line(2, &format!("{} smaller threads: -o FILE.csv or FILE.json", all - shown));
+        page.line(2, &format!("{} smaller threads: -o FILE.csv", all - shown));
     }
 }
 
 /// A line for each region.
 fn overview(page: &mut Page, report: &Report) {
-    let counted = || report.regions.iter().filter(|region| !region.time_alone);
-    let regions = counted().map(|region| &*region.name);
+    let all = counted(report).count();
+    let shown: Vec<&Region> = counted(report).take(regions_in(MOST_ROWS, all).0).collect();
+    let regions = shown.iter().map(|region| &*region.name);
     let longest = regions.clone().map(|name| name.chars().count()).max().unwrap_or(0);
     let name = (page.layout.columns.saturating_sub(76)).min(longest + 1).max(24);
     let names = told_apart(regions, name - 1);
@@ -292,9 +296,17 @@ fn overview(page: &mut Page, report: &Report) {
         page.out += &format!("{region}{gap}{executions:>12}{time:>10}{share:>8}  {words}\n");
     };
     one("whole program", String::new(), &report.whole.inclusive);
-    for (region, name) in counted().zip(&names) {
+    for (region, name) in shown.iter().zip(&names) {
         one(name, thousands(region.item.counts.executions), &region.item.inclusive);
     }
+    if names.len() < all {
+        page.line(0, &format!("{} smaller regions: -o FILE.csv", thousands((all - names.len()) as u64)));
+    }
+}
+
+/// Regions of which slots were counted, the largest first.
+fn counted(report: &Report) -> impl Iterator<Item = &Region> {
+    report.regions.iter().filter(|region| !region.time_alone)
 }
 
 /// Where the most slots were wasted, and what to do next.
@@ -424,19 +436,26 @@ fn row(page: &mut Page, label: &str, figures: &Figures) {
     }
 }
 
-fn region(page: &mut Page, report: &Report, region: &Region) {
+/// `most`: threads.
+fn region(page: &mut Page, report: &Report, region: &Region, most: usize) {
     block(page, &region.name, &region.item, true, None);
     parts(page, &region.item, "exclusive", region.nests);
     if count(report) > 1 {
         let mut threads: Vec<_> = region.threads.iter().collect();
-        if threads.len() > MOST {
+        if threads.len() > most {
             threads.sort_by_key(|one| std::cmp::Reverse(one.item.inclusive.slots));
         }
-        for one in threads.iter().take(MOST) {
+        for one in threads.iter().take(most) {
             let thread = &report.processes[one.place.0].threads[one.place.1];
             row(page, &label(thread), &one.item.inclusive);
         }
-        rest(page, threads.len(), MOST);
+        rest(page, threads.len(), most);
+    }
+}
+
+fn not_shown(page: &mut Page, places: usize) {
+    if places > 0 {
+        page.line(0, &format!("Not shown: {} with less time", words::count(places as u64, "place")));
     }
 }
 
@@ -444,24 +463,32 @@ fn region(page: &mut Page, report: &Report, region: &Region) {
 fn trees(page: &mut Page, report: &Report) {
     // (a line has room for a few words, too)
     let width = (page.layout.columns.saturating_sub(52)).clamp(28, 42);
-    for process in &report.processes {
-        let nests = |thread: &&Thread| thread.counts_slots() && thread.tree.iter().any(|node| node.depth > 0);
-        for thread in process.threads.iter().filter(nests) {
-            page.out.push('\n');
-            page.line(0, &format!("thread {} {}, what began in what:", thread.tid, clean(&thread.name)));
-            for node in &thread.tree {
-                let indent = 2 + 2 * node.depth.min(20);
-                let name = shortened(&node.name, (width - 2).saturating_sub(indent).max(12));
-                let label = format!("{:indent$}{name}", "");
-                let share = node.item.inclusive.share.map_or("-".into(), percent);
-                let times = thousands(node.item.counts.executions);
-                let gap = " ".repeat(width.saturating_sub(columns(&label)));
-                let words = short(
-                    &node.item.inclusive.bottleneck,
-                    page.layout.columns.saturating_sub(columns(&label) + gap.len() + 24),
-                );
-                page.out += &format!("{label}{gap}{times:>12}{share:>8}  {words}\n");
-            }
+    let threads = report.processes.iter().flat_map(|process| &process.threads);
+    let nests = |thread: &&Thread| thread.counts_slots() && thread.tree.iter().any(|node| node.depth > 0);
+    let threads: Vec<_> = threads.filter(nests).collect();
+    let shown = ShownPlaces::new(threads.iter().copied(), MOST_ROWS);
+    let mut left_out = 0;
+    for thread in threads {
+        let places = shown.of(thread);
+        left_out += thread.tree.len() - places.len();
+        if places.is_empty() {
+            continue;
+        }
+        page.out.push('\n');
+        page.line(0, &format!("thread {} {}, what began in what:", thread.tid, clean(&thread.name)));
+        for node in places.into_iter().map(|place| &thread.tree[place]) {
+            let indent = 2 + 2 * node.depth.min(20);
+            let name = shortened(&node.name, (width - 2).saturating_sub(indent).max(12));
+            let label = format!("{:indent$}{name}", "");
+            let share = node.item.inclusive.share.map_or("-".into(), percent);
+            let times = thousands(node.item.counts.executions);
+            let gap = " ".repeat(width.saturating_sub(columns(&label)));
+            let words = short(
+                &node.item.inclusive.bottleneck,
+                page.layout.columns.saturating_sub(columns(&label) + gap.len() + 24),
+            );
+            page.out += &format!("{label}{gap}{times:>12}{share:>8}  {words}\n");
         }
     }
+    not_shown(page, left_out);
 }

@@ -1,10 +1,11 @@
 //! What text and page show of time alone: a table of regions and threads, and the trees of threads.
 #![forbid(unsafe_code)]
 
-use crate::model::{Figures, Item, Process, Report, Thread};
+use crate::extent::{ShownPlaces, regions_in};
+use crate::model::{Figures, Item, Process, Region, Report, Thread};
 use crate::words::{clean, count, percent, thousands, time};
 
-/// Of so many threads each region has rows, the largest if there are more.
+/// So many threads have rows, the largest if there are more.
 const MOST_THREADS: usize = 16;
 
 /// Why slots are not told, as `topdown record` says it; None: of some they are.
@@ -74,8 +75,9 @@ impl<'r> TimeRow<'r> {
     }
 }
 
-/// The whole, each region, with its threads if there are several, and what ran in none.
-pub fn rows(report: &Report) -> Vec<TimeRow<'_>> {
+/// The whole, each region, with its threads if there are several, and what ran in none. Of many regions those with the most time, in some
+/// `most` rows.
+pub fn rows(report: &Report, most: usize) -> Vec<TimeRow<'_>> {
     let Some(alone) = &report.time_alone else { return Vec::new() };
     let (whole, name) = match &alone.whole {
         None => (&report.whole.item, "whole program"),
@@ -92,39 +94,62 @@ pub fn rows(report: &Report) -> Vec<TimeRow<'_>> {
             shown.iter().map(|(_, thread)| TimeRow::new(1, &label(thread), &thread.item, RowPart::Thread)),
         );
     }
-    let mut has_regions = false;
-    for region in report.regions.iter().filter(|region| region.time_alone) {
-        has_regions = true;
+    let (regions, each) = regions_in(most, regions(report).count());
+    for region in self::regions(report).take(regions) {
         rows.push(TimeRow::new(0, &region.name, &region.item, RowPart::Region));
         if threads.len() > 1 {
             let mut of: Vec<_> = region.threads.iter().collect();
             of.sort_by_key(|one| std::cmp::Reverse(one.item.inclusive.wall_ns()));
-            rows.extend(of.into_iter().take(MOST_THREADS).map(|one| {
+            rows.extend(of.into_iter().take(each).map(|one| {
                 let thread = &report.processes[one.place.0].threads[one.place.1];
                 TimeRow::new(1, &label(thread), &one.item, RowPart::Region)
             }));
         }
     }
-    if has_regions {
+    if regions > 0 {
         rows.push(TimeRow::new(0, "outside regions", whole, RowPart::Rest));
     }
     rows
 }
 
-/// "and 3 smaller threads of each: -o FILE.csv or FILE.json", if some are not in the rows.
-pub fn left_out(report: &Report) -> Option<String> {
-    let more = threads(report).count().checked_sub(MOST_THREADS).filter(|more| *more > 0)?;
-    Some(format!("{} with less time: -o FILE.csv or FILE.json", count(more as u64, "thread")))
+/// "Not shown, with less time: 48 threads, 1,960 regions, in each region all threads but 4: -o FILE.csv", if some are not in the rows.
+pub fn left_out(report: &Report, most: usize) -> Option<String> {
+    let (regions, threads) = (regions(report).count(), threads(report).count());
+    let (shown, each) = regions_in(most, regions);
+    let of = |all: usize, shown, what| (shown < all).then(|| count((all - shown) as u64, what));
+    let of_regions =
+        (regions > 0 && each < threads).then(|| format!("in each region all threads but {each}"));
+    let parts = [of(threads, MOST_THREADS, "thread"), of(regions, shown, "region"), of_regions];
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| format!("Not shown, with less time: {}: -o FILE.csv", parts.join(", ")))
 }
 
-/// Threads with regions in others, each with a row for each place of its tree.
-pub fn trees(report: &Report) -> impl Iterator<Item = (String, Vec<TimeRow<'_>>)> {
-    let nested = threads(report).filter(|(_, thread)| thread.tree.iter().any(|place| place.depth > 0));
-    nested.map(|(process, thread)| {
-        let rows = thread.tree.iter();
-        let rows = rows.map(|place| TimeRow::new(place.depth, &place.name, &place.item, RowPart::Region));
+fn regions(report: &Report) -> impl Iterator<Item = &Region> {
+    report.regions.iter().filter(|region| region.time_alone)
+}
+
+/// The trees of threads with regions in others, a row for each place.
+pub struct TimeTrees<'r> {
+    /// Those that are shown.
+    pub trees: Vec<(String, Vec<TimeRow<'r>>)>,
+    /// How many places are not.
+    pub left_out: usize,
+}
+
+/// In some `most` rows those with the most time.
+pub fn trees(report: &Report, most: usize) -> TimeTrees<'_> {
+    let nested = || threads(report).filter(|(_, thread)| thread.tree.iter().any(|place| place.depth > 0));
+    let shown = ShownPlaces::new(nested().map(|(_, thread)| thread), most);
+    let all: usize = nested().map(|(_, thread)| thread.tree.len()).sum();
+    let trees = nested().map(|(process, thread)| {
+        let places = shown.of(thread).into_iter().map(|place| &thread.tree[place]);
+        let rows = places.map(|place| TimeRow::new(place.depth, &place.name, &place.item, RowPart::Region));
         (format!("thread {} {} of process {}", thread.tid, clean(&thread.name), process.pid), rows.collect())
-    })
+    });
+    let trees: Vec<(String, Vec<_>)> =
+        trees.filter(|(_, rows): &(String, Vec<_>)| !rows.is_empty()).collect();
+    let left_out = all - trees.iter().map(|(_, rows)| rows.len()).sum::<usize>();
+    TimeTrees { trees, left_out }
 }
 
 /// Those of which clocks alone tell.

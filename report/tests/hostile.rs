@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::Command;
 use topdown_report::{Format, Report, clean, json, merge, render};
-use topdown_table::HEADER_SIZE;
+use topdown_table::{HEADER_SIZE, MOST_BYTES};
 
 /// Each ends in a number of its own, by which it is known again.
 const HOSTILE: [&[u8]; 12] = [
@@ -191,7 +191,10 @@ fn what_cannot_be_a_table_is_not_read() {
     let huge = scratch.0.join("huge.topdown");
     fs::write(&huge, &TableContent::new(10, "huge").bytes()[..HEADER_SIZE]).unwrap();
     File::options().write(true).open(&huge).unwrap().set_len(200 << 30).unwrap();
-    refused(&huge, "it has 214748364800 bytes, and none has more than 301993984; name a *.topdown");
+    refused(
+        &huge,
+        &format!("it has 214748364800 bytes, and none has more than {MOST_BYTES}; name a *.topdown"),
+    );
     let fifo = scratch.0.join("fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     refused(&fifo, "it is a FIFO, no table file; name a *.topdown");

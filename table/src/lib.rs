@@ -27,8 +27,8 @@ pub const VERSION: u32 = 12;
 pub const SANDBOXED: &str = ".sandboxed";
 /// Bytes before the first record.
 pub const HEADER_SIZE: usize = 4096;
-/// Records that a process may have: of 65,536 regions, each in one place, and of some thousand threads, or regions in other places.
-pub const MOST_RECORDS: u32 = 72 << 10;
+/// Records that a process may have: of 2,000 regions in 64 threads, or of 65,536, each in one place, and some thousand threads.
+pub const MOST_RECORDS: u32 = 160 << 10;
 /// No table file is longer.
 pub const MOST_BYTES: u64 = offset_of_record(MOST_RECORDS) as u64;
 /// The longest name of a region, in bytes.

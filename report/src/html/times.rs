@@ -2,37 +2,32 @@
 
 use super::HtmlText;
 use crate::model::Report;
-use crate::time_alone::{self, COLUMNS, TimeRow};
+use crate::time_alone::{self, COLUMNS, TimeRow, TimeTrees};
+use crate::words::count;
 use maud::{Markup, html};
 
-/// Rows of a tree that are shown.
-const MOST_PLACES: usize = 2500;
+/// Rows of regions and their threads, and of trees.
+const MOST_ROWS: usize = 2500;
 /// Deeper rows are not indented further.
 const DEEPEST: usize = 30;
 
 pub fn section(report: &Report) -> Markup {
-    let rows = time_alone::rows(report);
-    let mut places = 0;
-    let (shown, left_out): (Vec<_>, Vec<_>) = time_alone::trees(report).partition(|(_, tree)| {
-        places += tree.len();
-        places <= MOST_PLACES
-    });
+    let rows = time_alone::rows(report, MOST_ROWS);
+    let TimeTrees { trees, left_out } = time_alone::trees(report, MOST_ROWS);
     html! {
         @if !rows.is_empty() {
             section.card #times {
                 h2 { "Time alone" }
                 (table("times", &rows))
-                @if let Some(more) = time_alone::left_out(report) { p.meta { (more) } }
+                @if let Some(more) = time_alone::left_out(report, MOST_ROWS) { p.meta { (more) } }
                 p.meta { (time_alone::NOTE) }
-                @for (thread, tree) in &shown {
+                @for (thread, tree) in &trees {
                     details {
                         summary { (HtmlText(thread)) ", what began in what" }
                         (table(thread, tree))
                     }
                 }
-                @if !left_out.is_empty() {
-                    p.meta { "and " (crate::words::count(left_out.len() as u64, "thread")) " more: -o FILE.json has all" }
-                }
+                @if left_out > 0 { p.meta { "Not shown: " (count(left_out as u64, "place")) " with less time" } }
             }
         }
     }

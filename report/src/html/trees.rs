@@ -2,7 +2,8 @@
 
 use super::HtmlText;
 use super::threads::title_of;
-use crate::model::{Figures, Report, Thread, TreeRegion};
+use crate::extent::ShownPlaces;
+use crate::model::{Figures, Report, TreeRegion};
 use crate::words::{self, percent, thousands};
 use maud::{Markup, html};
 
@@ -12,32 +13,30 @@ const MOST_PLACES: usize = 2500;
 const DEEPEST: usize = 30;
 
 pub fn section(report: &Report) -> Markup {
-    let threads = report.processes.iter().flat_map(|process| {
-        let with_regions =
-            process.threads.iter().filter(|thread| thread.counts_slots() && !thread.tree.is_empty());
-        with_regions.map(|thread| (process.pid, thread))
-    });
-    let mut places = 0;
-    let (shown, left_out): (Vec<_>, Vec<_>) = threads.partition(|(_, thread)| {
-        places += thread.tree.len();
-        places <= MOST_PLACES
-    });
+    let threads = || {
+        let all =
+            report.processes.iter().flat_map(|process| process.threads.iter().map(|one| (process.pid, one)));
+        all.filter(|(_, thread)| thread.counts_slots() && !thread.tree.is_empty())
+    };
+    let places = ShownPlaces::new(threads().map(|(_, thread)| thread), MOST_PLACES);
+    let shown = || threads().map(|(pid, thread)| (pid, thread, places.of(thread)));
+    let left_out: usize = shown().map(|(_, thread, places)| thread.tree.len() - places.len()).sum();
     html! {
         @if report.regions.iter().any(|region| region.nests && !region.time_alone) {
             section.card {
                 details {
                     summary { h2 { "What began in what" } }
-                    @for (pid, thread) in shown { (tree(&title_of(report, pid, thread), thread)) }
-                    @if !left_out.is_empty() {
-                        p.meta { "and " (words::count(left_out.len() as u64, "thread")) " more: -o FILE.json has all" }
+                    @for (pid, thread, places) in shown().filter(|(_, _, places)| !places.is_empty()) {
+                        (tree(&title_of(report, pid, thread), places.iter().map(|place| &thread.tree[*place])))
                     }
+                    @if left_out > 0 { p.meta { "Not shown: " (words::count(left_out as u64, "place")) " with less time" } }
                 }
             }
         }
     }
 }
 
-fn tree(title: &str, thread: &Thread) -> Markup {
+fn tree<'r>(title: &str, places: impl Iterator<Item = &'r TreeRegion>) -> Markup {
     html! {
         details {
             summary { (HtmlText(title)) }
@@ -49,7 +48,7 @@ fn tree(title: &str, thread: &Thread) -> Markup {
                             th { "most slots" }
                         }
                     }
-                    tbody { @for node in &thread.tree { (row(node)) } }
+                    tbody { @for node in places { (row(node)) } }
                 }
             }
         }

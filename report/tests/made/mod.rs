@@ -152,16 +152,18 @@ impl TableContent {
         made
     }
 
-    /// A process of 64 threads, 2,000 regions, which the first executes all, and the others some.
+    /// A process of 64 threads, 2,000 regions, which the first executes all, and the others some: one in the other by pairs, those of
+    /// low numbers for longer.
     pub fn large() -> TableContent {
-        let one = ran(1_000_000, [30, 10, 20, 40], [10, 5, 5, 20], 5_000).sum();
+        let one = |slots| ran(slots, [30, 10, 20, 40], [10, 5, 5, 20], 5_000).sum();
         let mut made = TableContent::new(1000, "large");
         for thread in 0..64 {
-            let root = made.thread(&format!("thread {thread}"), one);
+            let root = made.thread(&format!("thread {thread}"), one(1_000_000_000));
             let mut within = root;
             for k in 0..if thread == 0 { 2000 } else { 100 } {
                 let parent = if k % 2 == 0 { root } else { within };
-                within = made.region(&format!("a_function_with_a_long_name_{k}"), parent, one);
+                let slots = 1_000_000 - 400 * k - thread;
+                within = made.region(&format!("a_function_with_a_long_name_{k}"), parent, one(slots));
             }
         }
         made
