@@ -14,7 +14,7 @@ FUNCTION(much)
 FUNCTION(less)
 
 /* Instructions of user mode: two a turn, and of a call five. */
-enum { TURNS = 100000, TURNS_IN_STEP = 124300, NAP_US = 3000, ROUNDS_A_NAP = 5, MAPPED = 64 << 20, MAPPED_ROUNDS = 300, TIMES_LESS = 3, KERNEL_CALLS = 2000, EXECS = 10 };
+enum { TURNS = 100000, TURNS_IN_STEP = 124300, NAP_US = 3000, ROUNDS_A_NAP = 5, MAPPED = 64 << 20, MAPPED_ROUNDS = 300, TIMES_LESS = 3, ROUNDS_OF_SHORT = 5, KERNEL_CALLS = 2000, EXECS = 10 };
 static int rounds;
 static bool has_naps, is_mapping;
 static uint64_t turns = TURNS;
@@ -82,6 +82,16 @@ static int program(char **argv)
             _exit(0);
         }
         CHECK_EQ(waitpid(child, NULL, 0), child);
+    } else if (strcmp(how, "short") == 0) { /* processes that end soon, and each first does the one */
+        for (int k = 0; k < rounds / ROUNDS_OF_SHORT; k++) {
+            const pid_t child = fork();
+            if (child == 0) {
+                much((uint64_t)ROUNDS_OF_SHORT * TIMES_LESS * turns);
+                less(ROUNDS_OF_SHORT * turns);
+                _exit(0);
+            }
+            CHECK_EQ(waitpid(child, NULL, 0), child);
+        }
     } else if (strcmp(how, "changes") == 0) { /* after a second */
         for (int k = 0; k < 2; k++)
             for (struct timespec from = now(); seconds_since(from) < 1;)
@@ -135,6 +145,20 @@ static void time_is_true(const char *how, const char *by)
     CHECK(strcmp(how, "naps") == 0 || error[0] < (strcmp(by, "stops") == 0 ? 0.5 : 0.2));
 }
 
+/* The same where samples miss most of one function, so that the intervals are not around what is told. */
+static void truth_is_within(const char *how, const char *by)
+{
+    static struct csv csv;
+    csv_read(&csv, in_scratch("r.csv"));
+    for (int k = 0; k < 2; k++) {
+        const int row = row_of(&csv, k ? "less" : "much", "own");
+        CHECK(row > 0 && strcmp(csv_text(&csv, row, "time_by"), by) == 0);
+        const double low = number(&csv, row, "time", "_low"), high = number(&csv, row, "time", "_high"), truth = (k ? 1.0 : TIMES_LESS) / (1 + TIMES_LESS);
+        fprintf(stderr, "%s: %s %.3f to %.3f\n", how, k ? "less" : "much", low, high);
+        CHECK(low <= truth && truth <= high);
+    }
+}
+
 /* The number behind this key, the first after `from`. */
 static double behind(const char *text, const char *from, const char *key)
 {
@@ -167,6 +191,8 @@ int main(int argc, char **argv)
         recorded((const char *[]){NULL}, HOWS[k], "r.csv");
         time_is_true(HOWS[k], "timer");
     }
+    recorded((const char *[]){NULL}, "short", "r.csv");
+    truth_is_within("short", "timer");
     /* one that runs already */
     char pid[16];
     const pid_t child = fork();
@@ -204,6 +230,8 @@ int main(int argc, char **argv)
         recorded((const char *[]){"--ptrace", NULL}, HOWS[k], "r.csv");
         time_is_true(HOWS[k], "stops");
     }
+    recorded((const char *[]){"--ptrace", NULL}, "short", "r.csv");
+    truth_is_within("short", "stops");
     recorded((const char *[]){NULL}, "alone", "r.txt");
     CHECK(strstr(stat_said(), "nothing is recorded: ") != NULL && strstr(stat_said(), "; --ptrace stops the command's threads") != NULL);
     return 0;

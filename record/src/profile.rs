@@ -6,7 +6,7 @@ use crate::cpus::CpuTotals;
 use crate::estimate::{
     Background, BurstTime, EstimatedShares, NoShares, SeenIn, SeenInAll, UnsharedWindows, shares,
 };
-use crate::event_sampling::SamplesOf;
+use crate::event_sampling::{EventSampling, SamplesOf, Tally};
 use crate::held::EventShare;
 use crate::mean_latency::{LatencyTally, MeanLatency};
 use crate::processes::PROCESS;
@@ -230,10 +230,11 @@ impl SampledWhole {
         let mut latency = LatencyTally::default();
         recording.bursts.iter().for_each(|burst| latency.add(burst.latency));
         // (of events weights are no time)
-        let unseen = match &recording.sampling {
-            None => recording.totals.unseen.ns as f64,
-            Some((sampling, tally)) => sampling.unsampled(tally, sum),
-        };
+        let is_time = |sampling: &EventSampling| sampling.of().is_time();
+        let has_time = recording.sampling.as_ref().is_none_or(|(sampling, _)| is_time(sampling));
+        let before = if has_time { recording.totals.unseen.ns as f64 } else { 0.0 };
+        let unsampled = |(sampling, tally): &(EventSampling, Tally)| sampling.unsampled(tally, sum);
+        let unseen = before + recording.sampling.as_ref().map_or(0.0, unsampled);
         SampledWhole {
             time_ns: sum,
             bursts: if squares > 0.0 { sum * sum / squares } else { 0.0 },

@@ -98,7 +98,9 @@ pub struct StopRecorder {
     all_ns: u64,
     /// The instant before.
     instant: Instant,
-    /// Looks at what was in the kernel, or could not be looked at, stand for so much.
+    /// The next one.
+    due: Instant,
+    /// Looks at what was in the kernel, could not be looked at, or had ended when that was due, stand for so much.
     unseen_ns: f64,
     /// Why some could not be.
     unread: Option<&'static str>,
@@ -188,6 +190,7 @@ impl StopRecorder {
             bursts: Vec::new(),
             all_ns: 0,
             instant: Instant::now(),
+            due: Instant::now(),
             unseen_ns: 0.0,
             unread: None,
             letting_go: Duration::ZERO,
@@ -222,8 +225,8 @@ impl StopRecorder {
         let deadline = until.timeout.map(|timeout| started + timeout);
         thread::short_slices(); // (to be on time)
         let spent = own_cpu_ns();
-        let mut next = started + self.gap(Duration::ZERO).mul_f64(self.random.part());
         self.instant = started;
+        self.due = started + self.gap(Duration::ZERO).mul_f64(self.random.part());
         let end = loop {
             if self.attend() {
                 let left: BTreeSet<i32> = self.threads.values().map(|thread| thread.pid).collect();
@@ -233,14 +236,14 @@ impl StopRecorder {
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 break RecordingEnd::TimedOut;
             }
-            if Instant::now() >= next {
-                self.tick(next);
+            if Instant::now() >= self.due {
+                self.tick();
                 let all = Duration::from_nanos(own_cpu_ns() - spent);
                 let paid = all.saturating_sub(FIRST_COST).mul_f64(1.0 / MOST_COST);
-                next = self.instant + self.gap(paid.saturating_sub(started.elapsed()));
+                self.due = self.instant + self.gap(paid.saturating_sub(started.elapsed()));
             }
             let descriptors: Vec<_> = [self.stops.as_raw_fd()].into_iter().chain(until.interrupt).collect();
-            let polled = wait(&descriptors, deadline.map_or(next, |deadline| deadline.min(next)));
+            let polled = wait(&descriptors, deadline.map_or(self.due, |deadline| deadline.min(self.due)));
             if polled.get(1).is_some_and(|interrupt| interrupt.readable) {
                 break RecordingEnd::Interrupted;
             }
@@ -260,10 +263,10 @@ impl StopRecorder {
 
     /// An instant: tells threads to stop that run. Those that did not for long are looked for at some instants alone, at random, for more time
     /// each.
-    fn tick(&mut self, due: Instant) {
+    fn tick(&mut self) {
         let instant = Instant::now();
         let since_ns = (instant - self.instant).as_nanos() as f64;
-        let is_late = instant > due + LATE;
+        let is_late = instant > self.due + LATE;
         self.instant = instant;
         let asked: f64 = self.threads.values().map(|thread| 1.0 / thread.seldom()).sum();
         for (tid, thread) in &mut self.threads {
@@ -316,6 +319,7 @@ impl StopRecorder {
             }
             Stop::Executed => {
                 let pid = thread.pid;
+                self.unseen_ns += thread.asked.take().map_or(0.0, |asked| asked.ns);
                 // (whichever thread has executed it has this number now)
                 if let Some(former) = ptrace::told(tid).and_then(|former| self.threads.remove(&former)) {
                     self.threads.insert(tid, TracedThread { asked: None, ..former });
@@ -325,7 +329,11 @@ impl StopRecorder {
                 self.spaces.executed(now(), pid);
                 self.maps.remove(&pid);
             }
-            Stop::Ending => _ = self.account(tid),
+            Stop::Ending => {
+                let asked = thread.asked.take().map_or(0.0, |asked| asked.ns);
+                self.account(tid);
+                self.unseen_ns += asked + self.overdue_ns();
+            }
             // (it may not have stopped yet: all that is traced is known)
             Stop::Began => match ptrace::told(tid) {
                 Some(begun) if !self.threads.contains_key(&begun) => self.follow(begun),
@@ -333,6 +341,13 @@ impl StopRecorder {
             },
             Stop::Group | Stop::Signal(_) | Stop::Ended => {}
         }
+    }
+
+    /// What the look stands for that a thread has escaped by ending, since an instant is overdue. (Of threads that end soon it would else
+    /// be told what they do later alone.)
+    fn overdue_ns(&self) -> f64 {
+        let now = Instant::now();
+        if now >= self.due { (now - self.instant).as_nanos() as f64 } else { 0.0 }
     }
 
     /// What a thread has had until now is in the whole.
@@ -349,7 +364,8 @@ impl StopRecorder {
     /// A thread has ended.
     fn end(&mut self, tid: i32) {
         self.account(tid);
-        self.threads.remove(&tid);
+        let asked = self.threads.remove(&tid).and_then(|thread| thread.asked);
+        self.unseen_ns += asked.map_or(0.0, |asked| asked.ns);
     }
 
     /// Looks at a thread that has stopped.
@@ -360,13 +376,14 @@ impl StopRecorder {
         let waited = scheduled.waited.saturating_sub(before.waited);
         let part = if ran > 0 { ran as f64 / (ran + waited) as f64 } else { 1.0 };
         let (pid, weight_ns) = (thread.pid, part * asked.ns);
-        let all_sleeps = sleeps(tid).unwrap_or(u64::MAX);
-        let slept = all_sleeps > std::mem::replace(&mut thread.sleeps, all_sleeps);
+        // (before it is asked how often it slept: the kernel answers when the thread has given up its CPU for this stop, too)
         let registers = ptrace::registers(tid).inspect_err(|error| {
             if error.raw_os_error() == Some(libc::EOPNOTSUPP) {
                 self.unread = Some("programs of 32 bits cannot be looked at");
             }
         });
+        let all_sleeps = sleeps(tid).unwrap_or(u64::MAX);
+        let slept = all_sleeps > std::mem::replace(&mut thread.sleeps, all_sleeps);
         let seen = registers.ok().filter(|registers| !registers.in_system_call);
         let Some(registers) = seen.filter(|_| !(asked.is_late && slept)) else {
             self.unseen_ns += weight_ns;

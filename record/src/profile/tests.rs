@@ -71,6 +71,10 @@ fn what_was_not_sampled_may_be_any_functions() {
     recording.totals.unseen.ns = 100_000_000;
     recording.sampling = Some((EventSampling::made_up(&[]), Tally::default()));
     assert!((outer(&recording) - without).abs() < 1e-9, "{without}");
+    // (of time alone they are, and what threads did before their timers were open is missing beside what no sample stands for)
+    let by_timer = EventSampling::of_stops(Settings::default(), 3_000_000, String::new());
+    recording.sampling = Some((by_timer, Tally::of_time(100, 300_000_000, 350_000_000)));
+    assert!((outer(&recording) - (without * 300.0 + 150.0) / 450.0).abs() < 1e-9);
 }
 
 #[test]
