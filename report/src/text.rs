@@ -182,6 +182,9 @@ fn times(page: &mut Page, report: &Report) {
     for row in &rows {
         row.odd().iter().for_each(|odd| page.line(0, &format!("{}: {odd}", clean(&row.name))));
     }
+    if rows.first().is_some_and(|whole| whole.figures().wall_ns().is_none()) {
+        report.whole.time.total_text().iter().for_each(|time| page.line(0, time));
+    }
     time_alone::left_out(report, MOST_ROWS).iter().for_each(|more| page.line(0, more));
     page.out.push('\n');
     page.line(0, time_alone::NOTE);
@@ -353,7 +356,7 @@ fn block(page: &mut Page, name: &str, item: &Item, region: bool, more: Option<St
             "not every execution was measured: the bound is four standard errors of a random sample",
         );
     }
-    for odd in words::oddities(name, &item.counts) {
+    for odd in words::oddities(region.then_some(name), &item.counts) {
         page.line(2, &odd);
     }
     if figures.level_1.is_some() {

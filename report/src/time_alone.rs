@@ -71,7 +71,8 @@ impl<'r> TimeRow<'r> {
 
     /// What is odd about its executions.
     pub fn odd(&self) -> Vec<String> {
-        crate::words::oddities(&self.name, &self.item.counts)
+        let of_region = self.part == RowPart::Region;
+        crate::words::oddities(of_region.then_some(self.name.as_str()), &self.item.counts)
     }
 }
 

@@ -347,16 +347,14 @@ fn of_e_cores(outside: &CountedCommand, report: &Report) -> Option<String> {
     })
 }
 
-/// What is odd about a region's executions, each in a few words.
-pub fn oddities(name: &str, counts: &Counts) -> Vec<String> {
+/// What is odd about a region's executions, each in a few words. No name: those of a thread or the whole, whose ends are of regions that
+/// never began there.
+pub fn oddities(name: Option<&str>, counts: &Counts) -> Vec<String> {
     let mut odd = Vec::new();
     let Counts { nested, unended, unbalanced, missed, split, few_turns, .. } = *counts;
     if unbalanced > 0 {
-        odd.push(format!(
-            "unbalanced: {} of '{}' without a beginning",
-            count(unbalanced, "end"),
-            clean(name)
-        ));
+        let of = name.map_or_else(|| "regions".into(), |name| format!("'{}'", clean(name)));
+        odd.push(format!("unbalanced: {} of {of} without a beginning", count(unbalanced, "end")));
     }
     if unended > 0 {
         odd.push(format!("{} never ended", thousands(unended)));

@@ -7,7 +7,7 @@ use made::{TableContent, core, nested, ran};
 use reported::{near, parts_are_of_their_parents, region, report};
 use serde_json::Value;
 use topdown::{InputSum, LEVEL_1, LEVEL_2, Path, Sum};
-use topdown_report::model::{Figures, ProcessEnd};
+use topdown_report::model::{Figures, ProcessEnd, UNTOLD};
 use topdown_report::{Format, render};
 use topdown_table::{EXECED, RUNS};
 
@@ -326,7 +326,13 @@ fn what_is_odd_is_told_with_its_name() {
     }
     // an execution never ended: what is nothing may be all
     near(region(&report, "a").item.exclusive.level_1.unwrap().error, 1.0);
+    assert!(report.whole.exclusive.level_1.unwrap().error > UNTOLD);
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    // an end of a region that never began there is no thread's
+    let mut made = nested();
+    made.at(0).unbalanced = 1;
+    let text = render(&self::report("unbalanced", &[made]), Format::Text);
+    assert!(text.contains("unbalanced: 1 end of regions without a beginning"), "{text}");
 }
 
 /// One execution of so many slots, by general-purpose counters: 40 % retiring, 30 % backend bound, 20 % frontend bound.

@@ -173,6 +173,48 @@ fn what_did_not_end_has_no_exclusive_time_and_a_killed_thread_what_was_seen() {
     assert_eq!(times(&region(&report, "a", true).item.inclusive), (None, Some(300), Some(200)));
 }
 
+/// (As of a program that calls exit in its main loop.)
+#[test]
+fn what_ran_in_no_region_is_not_known_where_one_never_ended() {
+    let mut made = TableContent::by_clocks(10, "open", WHY);
+    let root = made.thread("main", timed(1, 1, 10_000_000, 8_000_000));
+    let main_loop = made.region("main loop", root, timed(0, 0, 0, 0));
+    made.at(main_loop).unended = 1;
+    let report = report_of(&[&made]);
+    assert_eq!(times(&report.whole.inclusive), (None, Some(10_000_000), Some(8_000_000)));
+    assert_eq!(times(&report.whole.exclusive), (None, None, None));
+    // what one that ended did itself is not known either, if another that began in it did not
+    let mut made = TableContent::by_clocks(10, "open", WHY);
+    let root = made.thread("main", timed(1, 1, 10_000_000, 8_000_000));
+    let main_loop = made.region("main loop", root, timed(1, 1, 9_000_000, 7_000_000));
+    let step = made.region("step", main_loop, timed(2, 2, 4_000_000, 3_000_000));
+    made.at(step).unended = 1;
+    let report = report_of(&[&made]);
+    assert_eq!(region(&report, "main loop", true).item.exclusive.wall_ns(), None);
+    assert_eq!(times(&report.whole.exclusive), (None, Some(1_000_000), Some(1_000_000)));
+}
+
+/// After a longjmp out of it each execution is within one that never ends.
+#[test]
+fn executions_within_one_that_never_ended_are_the_regions() {
+    let mut made = TableContent::by_clocks(10, "left", WHY);
+    let root = made.thread("main", timed(1, 1, 10_000_000, 8_000_000));
+    let left = made.region("solve", root, timed(0, 0, 0, 0));
+    made.at(left).unended = 3;
+    let leaf = made.region("leaf", left, timed(0, 0, 0, 0));
+    let again = made.region("solve", leaf, timed(10, 10, 6_000_000, 5_000_000));
+    made.region("leaf", again, timed(10, 10, 2_000_000, 1_000_000));
+    made.region("solve", again, timed(1, 1, 100_000, 100_000));
+    let report = report_of(&[&made]);
+    let solve = region(&report, "solve", true);
+    assert_eq!(
+        (solve.item.counts.executions, solve.item.counts.unended, solve.item.counts.nested),
+        (10, 3, 1)
+    );
+    assert_eq!(times(&solve.item.inclusive), (None, Some(6_000_000), Some(5_000_000)));
+    assert_eq!(region(&report, "leaf", true).item.inclusive.wall_ns(), Some(2_000_000));
+}
+
 #[test]
 fn records_that_clocks_cannot_have_written_are_left_out() {
     let broken: [fn(&mut TableContent); 3] = [

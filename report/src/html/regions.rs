@@ -98,6 +98,6 @@ fn chips(name: &str, counts: &Counts, inclusive: &Figures) -> Vec<(&'static str,
     if let Some(running) = inclusive.running.filter(|running| *running < 0.9995) {
         chips.push(("chip warn", format!("counted {} of the time", percent(running))));
     }
-    chips.extend(words::oddities(name, counts).into_iter().map(|odd| ("chip warn", odd)));
+    chips.extend(words::oddities(Some(name), counts).into_iter().map(|odd| ("chip warn", odd)));
     chips
 }

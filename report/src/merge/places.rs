@@ -68,7 +68,7 @@ pub(super) struct RegionPlace<'t> {
     pub(super) ended: bool,
     pub(super) parent: Option<usize>,
     pub(super) depth: usize,
-    /// Not in another of the same name.
+    /// Not in another of the same name that has ended executions.
     pub(super) outermost: bool,
     pub(super) nests: bool,
     pub(super) tally: ItemTally,
@@ -106,8 +106,8 @@ pub(super) fn tree<'t>(
     while let Some((entries, depth)) = todo.pop() {
         let entry = entries[0];
         for left in path.drain(depth..) {
-            if let Some(count) = open.get_mut(places[left].entry.name.as_str()) {
-                *count -= 1;
+            if places[left].tally.counts.executions > 0 {
+                open.entry(places[left].entry.name.as_str()).and_modify(|count| *count -= 1);
             }
         }
         let region = entry.kind != THREAD;
@@ -130,7 +130,8 @@ pub(super) fn tree<'t>(
             tally,
         });
         path.push(places.len() - 1);
-        if region {
+        // (of one in which no execution ended, as after a longjmp, there is nothing that others could be part of)
+        if region && places[places.len() - 1].tally.counts.executions > 0 {
             *open.entry(&entry.name).or_default() += 1;
         }
         todo.extend(children.into_iter().rev().map(|children| (children, depth + 1)));
@@ -185,25 +186,29 @@ pub(super) fn children_of<'t>(
 /// Takes from each place what its regions had.
 pub(super) fn exclude(places: &mut [RegionPlace], ended: bool) {
     let mut inside = vec![Account::NONE; places.len()];
-    let has_lost = |place: &RegionPlace| place.tally.counts.unended > 0 || place.tally.counts.missed > 0;
-    // (by clocks, which have no bound that would say so: what ran in no region has what those executions took)
-    let root_lacks = places.first().is_some_and(RegionPlace::is_by_clocks)
-        && (!ended && places.len() > 1 || places.iter().any(has_lost));
+    let mut has_lost_inside = vec![false; places.len()];
+    let is_killed = |is_root: bool| !ended && (!is_root || places.len() > 1);
+    let is_killed = [is_killed(false), is_killed(true)];
     for k in (0..places.len()).rev() {
-        // an execution that did not end is not in this region's sum, but regions that it executed are in theirs
-        let lacking = match places[k].parent {
-            Some(_) => !ended || has_lost(&places[k]),
-            None => root_lacks,
-        };
-        let tally = &mut places[k].tally;
+        let RegionPlace { parent, tally, .. } = &mut places[k];
+        let has_lost = tally.counts.unended > 0 || tally.counts.missed > 0;
         let within = std::mem::replace(&mut inside[k], Account::NONE);
+        // an execution that did not end is not in this region's sum, but regions that it executed are in theirs; and of one in which it
+        // began, it is in what that did itself
+        let is_killed = is_killed[usize::from(parent.is_none())];
+        let lacking = has_lost_inside[k]
+            || parent.is_none() && is_killed
+            || (has_lost || is_killed) && within.is_some();
         let all =
             if tally.inclusive.is_less_than(&within) { within.clone() } else { tally.inclusive.clone() };
         let rest = all.minus(&within);
-        tally.exclusive = if lacking && within.is_some() { rest.unknown() } else { rest };
-        match places[k].parent {
-            Some(parent) => inside[parent].add(&all),
-            None => places[k].tally.inclusive = all,
+        tally.exclusive = if lacking { rest.unknown() } else { rest };
+        match *parent {
+            Some(parent) => {
+                inside[parent].add(&all);
+                has_lost_inside[parent] |= has_lost;
+            }
+            None => tally.inclusive = all,
         }
     }
 }
