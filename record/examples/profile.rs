@@ -132,6 +132,8 @@ fn profile() -> Profile {
             .collect(),
         cores: vec![core],
         functions,
+        samples: Vec::new(),
+        by_thread: Vec::new(),
         elapsed: Duration::from_secs(all),
         bursts: 100 * all as usize,
         threads: 4,

@@ -76,7 +76,8 @@ pub use journal::{Journal, JournalContents};
 pub use latency::{FEWEST_LATENCIES, LONGEST_LATENCY, TimedSamplers, TimedSamples, TimedStart, TimedTarget};
 pub use mean_latency::MeanLatency;
 pub use profile::{
-    CallStack, FunctionFigures, Profile, ProfiledCore, ProfiledFunction, ProfiledLine, StackFrame,
+    CallStack, FunctionFigures, Profile, ProfiledCore, ProfiledFunction, ProfiledLine, ProfiledSample,
+    ProfiledThread, StackFrame,
 };
 pub use recorder::{RecordUntil, Recorder, RecordingEnd};
 pub use recording::Recording;

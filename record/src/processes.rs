@@ -13,6 +13,14 @@ pub(crate) fn is_process(place: &CodePlace, modules: &[Module]) -> bool {
     place.module.is_some_and(|module| matches!(modules[module as usize], Module::Process(_)))
 }
 
+/// The name of the process of a stack, if that is known.
+pub(crate) fn name_of<'s>(stack: &[CodePlace], modules: &'s [Module]) -> Option<&'s str> {
+    match &modules[stack.last()?.module? as usize] {
+        Module::Process(name) => Some(name),
+        _ => None,
+    }
+}
+
 /// Stacks as they are shown: they begin with processes if whatever ran was recorded, or these are of more than one name.
 pub(crate) fn stacks<'s>(
     all: &'s [Vec<CodePlace>],

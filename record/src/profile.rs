@@ -21,11 +21,17 @@ use crate::unseen::Unseen;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use topdown::{SampledEvents, SampledNode, TD_NODE_RETIRING};
-use topdown_report::{SIMULATED, ShareInterval};
+use topdown_report::ShareInterval;
 
+mod call_stacks;
 mod named;
+mod threads;
 
+use call_stacks::CallStacks;
+pub use call_stacks::{CallStack, ProfiledSample, StackFrame};
 use named::{NamedFrame, NamedStack, called, is_whole, named};
+pub use threads::ProfiledThread;
+use threads::processes_of;
 
 /// Time and shares of a function, or of all.
 #[derive(Clone, Debug)]
@@ -105,40 +111,6 @@ pub struct ProfiledCore {
     pub note: String,
 }
 
-/// A function in a stack.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StackFrame {
-    /// Its name and module.
-    pub function: (String, String),
-    /// The line in it, as far as known; of a caller that of the call.
-    pub line: Option<SourceLine>,
-    /// It is inlined into the next outer one.
-    pub inlined: bool,
-}
-
-/// A stack that was seen.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CallStack {
-    /// Place among [`Profile::cores`].
-    pub core: usize,
-    /// Its functions, the outermost first.
-    pub frames: Vec<StackFrame>,
-}
-
-impl CallStack {
-    /// The same below a frame that says that shares are made up, whatever shows it: of some formats nothing but stacks is shown.
-    fn marked(mut self) -> CallStack {
-        let function = (SIMULATED.into(), PROCESS.into());
-        self.frames.insert(0, StackFrame { function, line: None, inlined: false });
-        self
-    }
-
-    /// Names and modules of the functions, the outermost first.
-    pub(crate) fn functions(&self) -> impl DoubleEndedIterator<Item = &(String, String)> {
-        self.frames.iter().map(|frame| &frame.function)
-    }
-}
-
 /// A recording, by function.
 #[derive(Clone, Debug)]
 pub struct Profile {
@@ -146,8 +118,12 @@ pub struct Profile {
     pub cores: Vec<ProfiledCore>,
     /// Functions, those that waste most first.
     pub functions: Vec<ProfiledFunction>,
+    /// Threads on each kind of core, those of most time first.
+    pub by_thread: Vec<ProfiledThread>,
     /// CPU time of each stack, in nanoseconds.
     pub stacks: BTreeMap<CallStack, u64>,
+    /// What was seen at each instant, in the order of time; none, if it is not known when that was.
+    pub samples: Vec<ProfiledSample>,
     /// How long was recorded.
     pub elapsed: Duration,
     /// Bursts that were of their instants.
@@ -219,6 +195,7 @@ struct SampledWhole {
     time_ns: f64,
     bursts: f64,
     sampled: f64,
+    unseen_ns: f64,
     by_timer: bool,
     latency: LatencyTally,
 }
@@ -239,6 +216,7 @@ impl SampledWhole {
             time_ns: sum,
             bursts: if squares > 0.0 { sum * sum / squares } else { 0.0 },
             sampled: if sum > 0.0 { sum / (sum + unseen) } else { 1.0 },
+            unseen_ns: unseen,
             by_timer: recording.totals.is_by_timer(),
             latency,
         }
@@ -253,6 +231,12 @@ impl SampledWhole {
         let (low, high) = proportion(value * self.bursts, self.bursts);
         let (low, high) = (low * self.sampled, 1.0 - (1.0 - high) * self.sampled);
         ShareInterval { value, low: low.min(value), high: high.max(value) }
+    }
+
+    /// Which part of what a thread did was not sampled at the most: all of that may be one thread's.
+    fn unsampled(&self, thread: &TimeTally) -> f64 {
+        let all = thread.time_ns as f64 + self.unseen_ns;
+        if all > 0.0 { self.unseen_ns / all } else { 0.0 }
     }
 
     /// Lines of a function; those of most time first.
@@ -330,6 +314,7 @@ struct SortedBursts<'a> {
     own: BTreeMap<(usize, usize), TimeTally>,
     inclusive: BTreeMap<(usize, usize), TimeTally>,
     all: BTreeMap<usize, TimeTally>,
+    threads: BTreeMap<(usize, i32), TimeTally>,
     windows: BTreeMap<usize, usize>,
     /// Nanoseconds of stacks by kind of core and number.
     stacks: BTreeMap<(usize, u32), u64>,
@@ -379,7 +364,12 @@ impl<'a> SortedBursts<'a> {
                 UnsharedWindows { windows: (0..burst.windows.len()).map(runs).collect(), throughout: false };
             gather(self.inclusive.entry((kind, *function)).or_default(), &inside, &alone);
         }
-        gather(self.all.entry(kind).or_default(), &vec![true; samples.len()], &UnsharedWindows::default());
+        let (anywhere, none) = (vec![true; samples.len()], UnsharedWindows::default());
+        gather(self.all.entry(kind).or_default(), &anywhere, &none);
+        // (an old recording does not know which ran; windows in which a CPU switched threads are left out)
+        if burst.thread != 0 {
+            gather(self.threads.entry((kind, burst.thread)).or_default(), &anywhere, &none);
+        }
         *self.windows.entry(kind).or_default() += burst.windows.iter().flatten().count();
         let Some(first) = burst.stacks.first().filter(|_| burst.weight_ns > 0) else { return };
         *self.stacks.entry((kind, *first)).or_default() += burst.weight_ns;
@@ -405,25 +395,6 @@ fn simulated(recording: &Recording, stacks: &[NamedStack], functions: &[Symbol])
     recording.bursts.iter().enumerate().flat_map(with_burst).collect()
 }
 
-/// CPU time by stacks, of the same frames added up. `cores`: places of kinds of cores.
-fn call_stacks(
-    seen: BTreeMap<(usize, u32), u64>,
-    stacks: &[NamedStack],
-    functions: &[Symbol],
-    cores: &BTreeMap<usize, usize>,
-) -> BTreeMap<CallStack, u64> {
-    let frame = |frame: &NamedFrame| {
-        let Symbol { name, module, .. } = functions[frame.function].clone();
-        StackFrame { function: (name, module), line: frame.line.clone(), inlined: frame.inlined }
-    };
-    let mut all = BTreeMap::new();
-    for ((kind, stack), ns) in seen {
-        let frames = stacks[stack as usize].iter().rev().map(frame).collect();
-        *all.entry(CallStack { core: cores[&kind], frames }).or_default() += ns;
-    }
-    all
-}
-
 impl Profile {
     /// Of a recording. Files of programs and libraries are looked into now.
     #[must_use]
@@ -437,7 +408,8 @@ impl Profile {
         let bursts = all_bursts.iter().zip(evened(&came));
         bursts.for_each(|(burst, evened)| sorted.add(burst, evened, &stacks));
         let kinds: Vec<usize> = sorted.all.keys().copied().collect();
-        let (mut cores, mut functions) = (Vec::new(), Vec::new());
+        let (mut cores, mut functions, mut by_thread) = (Vec::new(), Vec::new(), Vec::new());
+        let processes = processes_of(recording, all_bursts);
         let held = recording.sampling.as_ref().map(|(sampling, tally)| EventShare::of(sampling, tally));
         for (place, kind) in kinds.into_iter().enumerate() {
             let events = recording.events.get(kind);
@@ -459,6 +431,14 @@ impl Profile {
                 excess: if kernel { 0.0 } else { worst / shorter },
                 note: events.map_or(String::new(), |events| events.note.clone()),
             });
+            for ((_, tid), seen) in sorted.threads.iter().filter(|((of, _), _)| *of == kind) {
+                by_thread.push(ProfiledThread {
+                    tid: *tid,
+                    process: processes.get(tid).map_or(String::new(), |name| printable(name)),
+                    core: place,
+                    figures: whole.figures(seen, events, besides, whole.unsampled(seen)),
+                });
+            }
             for ((_, function), inclusive) in sorted.inclusive.iter().filter(|((of, _), _)| *of == kind) {
                 let own = sorted.own.get(&(kind, *function));
                 let Symbol { name, is_unnamed, module, path } = functions_seen[*function].clone();
@@ -477,18 +457,20 @@ impl Profile {
                 });
             }
         }
+        by_thread
+            .sort_by_key(|thread: &ProfiledThread| (std::cmp::Reverse(thread.figures.time_ns), thread.tid));
         let is_timed = recording.sampling.as_ref().is_some_and(|(sampling, _)| sampling.is_timed());
         let untimed = (is_timed && whole.latency.is_always_nothing())
             .then(|| "Samples have no retire latency with this kernel, or on this CPU.".to_string());
         let numbers: BTreeMap<usize, usize> = sorted.all.keys().copied().zip(0..).collect();
-        let mut call_stacks = call_stacks(sorted.stacks, &stacks, &functions_seen, &numbers);
-        if recording.simulated.is_some() {
-            call_stacks = call_stacks.into_iter().map(|(stack, ns)| (stack.marked(), ns)).collect();
-        }
+        let is_marked = recording.simulated.is_some();
+        let call_stacks = CallStacks::new(&sorted.stacks, &stacks, &functions_seen, &numbers, is_marked);
         let mut profile = Profile {
             cores,
             functions,
-            stacks: call_stacks,
+            by_thread,
+            samples: call_stacks.samples(all_bursts),
+            stacks: call_stacks.times,
             elapsed: recording.totals.elapsed,
             // (the others are samples of clocks)
             bursts: all_bursts.iter().filter(|burst| held.is_some() || !burst.windows.is_empty()).count(),

@@ -165,6 +165,7 @@ fn a_time_is_within_its_interval() {
         let whole = SampledWhole {
             time_ns: f64::from(n),
             bursts: f64::from(n),
+            unseen_ns: 0.0,
             sampled: 1.0,
             by_timer: false,
             latency: LatencyTally::default(),
@@ -245,4 +246,39 @@ fn time_of_an_inlined_function_is_its_own_and_its_callers_inclusive() {
         let inlined: Vec<bool> = stack.frames.iter().map(|frame| frame.inlined).collect();
         assert_eq!(inlined, [false, false, true, true]);
     }
+}
+
+/// Of threads 7 and 8 on a core, each in a process.
+#[test]
+fn threads_have_their_time_and_samples_are_in_its_order() {
+    let mut recording = recording("/nowhere/a", &[0, 8], 16);
+    recording.modules.extend([Module::Process("first".into()), Module::Process("second".into())]);
+    for (stack, process) in recording.stacks.iter_mut().zip([1, 2]) {
+        stack.push(CodePlace { module: Some(process), address: 0 });
+    }
+    let burst =
+        |thread, at, stack| Burst { thread, at, weight_ns: 1_000, stacks: vec![stack], ..Burst::default() };
+    recording.bursts =
+        (0..300).map(|k| burst(if k % 3 == 0 { 7 } else { 8 }, 5_000 - k, u32::from(k % 3 != 0))).collect();
+    let profile = Profile::new(&recording);
+    let threads = |profile: &Profile| -> Vec<_> {
+        let one = |thread: &ProfiledThread| (thread.tid, thread.process.clone(), thread.figures.time_ns);
+        profile.by_thread.iter().map(one).collect()
+    };
+    assert_eq!(threads(&profile), [(8, "second".into(), 200_000), (7, "first".into(), 100_000)]);
+    let part = profile.by_thread[1].figures.time;
+    assert!(part.low < 0.3 && part.value == 100.0 / 300.0 && part.high > 0.38 && part.high < 0.4, "{part:?}");
+    let samples = &profile.samples;
+    assert_eq!((samples.len(), samples[0].at_ns, samples[299].at_ns), (300, 0, 299));
+    assert!(samples.iter().all(|sample| {
+        let stack = profile.stacks.keys().nth(sample.stack).unwrap();
+        (stack.functions().next().unwrap().0 == "first") == (sample.thread == 7) && sample.weight_ns == 1_000
+    }));
+    // what nobody has sampled may be one thread's
+    recording.totals.unseen.ns = 300_000;
+    assert!(Profile::new(&recording).by_thread[1].figures.time.high > 0.66);
+    // an old recording knows neither
+    recording.bursts.iter_mut().for_each(|burst| (burst.thread, burst.at) = (0, 0));
+    let old = Profile::new(&recording);
+    assert!(old.by_thread.is_empty() && old.samples.is_empty() && old.stacks.len() == 2);
 }

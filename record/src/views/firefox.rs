@@ -1,20 +1,22 @@
 //! The processed profile format of the Firefox Profiler (docs-developer in the repository firefox-devtools/profiler). Version 60 is
 //! the first in which threads share the tables of stacks; profiler.firefox.com brings it to its own.
 //!
-//! A sample has one weight there. So each value that a stack has is a "thread" of its own: CPU time, and as `parts` has it. The
-//! category of a frame, which gives it its colour, is the one that has most of the function's own slots, as in a flame graph.
+//! Each thread has its samples at their times, each with the CPU time for which it stands. A sample has one weight there. So each value
+//! that a stack has is a "thread" besides: CPU time, and as `parts` has it; their rows are sums of stacks, and their times are no real
+//! ones. The category of a frame, which gives it its colour, is the one that has most of the function's own slots, as in a flame graph.
 //!
 //! A function has one source file there: the one in which most of its time was seen. Frames have lines of that file alone (a function
 //! has lines of others where a compiler expanded what they include).
 #![forbid(unsafe_code)]
 
-use super::flame::dominant;
+mod tables;
+
 use super::parts::Parts;
 use super::{Heading, in_words, remarks};
-use crate::profile::{CallStack, Profile, StackFrame};
-use crate::symbols::SourceLine;
-use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, HashMap};
+use crate::profile::{Profile, ProfiledSample, ProfiledThread};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use tables::{ColumnTable, SharedTables};
 use topdown::LEVEL_1;
 use topdown_report::SIMULATED;
 
@@ -22,261 +24,104 @@ const VERSION: u32 = 60;
 /// Of LEVEL_1, by the names that the profiler has for them: of those that it draws on light and on dark pages, the four that eyes of
 /// all kinds tell apart best, and from grey.
 const COLOURS: [&str; LEVEL_1.len()] = ["lightblue", "brown", "blue", "orange"];
-/// The place of the last category.
-const CANNOT_BE_TOLD: usize = LEVEL_1.len();
-/// The type of a resource that is a program or library.
-const LIBRARY: u32 = 1;
+/// Of more threads than these none is drawn until somebody asks for it there.
+const MOST_SHOWN: usize = 50;
 
-fn milliseconds(ns: i64) -> f64 {
+fn milliseconds(ns: u64) -> f64 {
     ns as f64 / 1e6
 }
 
-/// A table of the format: an object of columns. Rows are numbered from 0.
-struct ColumnTable<const N: usize> {
-    columns: [&'static str; N],
-    rows: Vec<[Value; N]>,
+/// The process that a "thread" stands below. Numbers of processes are not recorded: names stand for them.
+#[derive(Clone, Copy)]
+struct TrackProcess<'a> {
+    pid: &'a str,
+    name: &'a str,
 }
 
-impl<const N: usize> ColumnTable<N> {
-    fn new(columns: [&'static str; N]) -> ColumnTable<N> {
-        ColumnTable { columns, rows: Vec::new() }
-    }
+/// A row of a "thread": a stack, when it was, and what it has of the value.
+type TrackSample = (usize, u64, i64);
 
-    fn push(&mut self, row: [Value; N]) -> usize {
-        self.rows.push(row);
-        self.rows.len() - 1
-    }
-
-    fn object(&self) -> Value {
-        let column = |k: usize| self.rows.iter().map(|row| row[k].clone()).collect::<Vec<_>>();
-        let columns = self.columns.iter().enumerate().map(|(k, name)| (name.to_string(), json!(column(k))));
-        let length = ("length".to_string(), json!(self.rows.len()));
-        Value::Object(columns.chain([length]).collect::<Map<_, _>>())
-    }
-}
-
-/// Name and module of a function, or the name of a kind of core.
-type FrameName<'p> = (&'p str, &'p str);
-
-/// The source file of each function on each kind of core.
-fn source_files(profile: &Profile) -> HashMap<(usize, FrameName<'_>), &str> {
-    let mut all: HashMap<(usize, FrameName), BTreeMap<&str, u64>> = HashMap::new();
-    for (stack, ns) in &profile.stacks {
-        for frame in &stack.frames {
-            if let Some(line) = &frame.line {
-                let function = (stack.core, frame_name(frame));
-                *all.entry(function).or_default().entry(&line.file).or_default() += ns;
-            }
-        }
-    }
-    let most = |files: BTreeMap<_, u64>| files.into_iter().max_by_key(|(_, ns)| *ns).map(|(file, _)| file);
-    all.into_iter().filter_map(|(function, files)| Some((function, most(files)?))).collect()
-}
-
-fn frame_name(frame: &StackFrame) -> FrameName<'_> {
-    (&frame.function.0, &frame.function.1)
-}
-
-/// What threads share.
-struct SharedTables<'p> {
-    files: HashMap<(usize, FrameName<'p>), &'p str>,
-    strings: Vec<&'p str>,
-    string_numbers: HashMap<&'p str, usize>,
-    libraries: Vec<&'p str>,
-    resources: ColumnTable<4>,
-    sources: ColumnTable<2>,
-    source_numbers: HashMap<&'p str, usize>,
-    functions: ColumnTable<7>,
-    frames: ColumnTable<9>,
-    stacks: ColumnTable<2>,
-    /// Of functions by kind of core.
-    function_numbers: HashMap<(usize, FrameName<'p>), usize>,
-    /// Of functions by number, and lines.
-    frame_numbers: HashMap<(usize, Option<u32>), usize>,
-    stack_numbers: HashMap<(usize, Option<usize>), usize>,
-}
-
-impl<'p> SharedTables<'p> {
-    fn new(profile: &'p Profile) -> SharedTables<'p> {
-        SharedTables {
-            files: source_files(profile),
-            strings: Vec::new(),
-            string_numbers: HashMap::new(),
-            libraries: Vec::new(),
-            resources: ColumnTable::new(["lib", "name", "host", "type"]),
-            sources: ColumnTable::new(["uuid", "filename"]),
-            source_numbers: HashMap::new(),
-            functions: ColumnTable::new([
-                "name",
-                "isJS",
-                "relevantForJS",
-                "resource",
-                "source",
-                "lineNumber",
-                "columnNumber",
-            ]),
-            frames: ColumnTable::new([
-                "address",
-                "inlineDepth",
-                "category",
-                "subcategory",
-                "func",
-                "nativeSymbol",
-                "innerWindowID",
-                "line",
-                "column",
-            ]),
-            stacks: ColumnTable::new(["frame", "prefix"]),
-            function_numbers: HashMap::new(),
-            frame_numbers: HashMap::new(),
-            stack_numbers: HashMap::new(),
-        }
-    }
-
-    fn string(&mut self, text: &'p str) -> usize {
-        *self.string_numbers.entry(text).or_insert_with(|| {
-            self.strings.push(text);
-            self.strings.len() - 1
-        })
-    }
-
-    /// A resource for each library; -1: none.
-    fn resource(&mut self, module: &'p str) -> Value {
-        if module.is_empty() {
-            return json!(-1);
-        }
-        let known = self.libraries.iter().position(|library| *library == module);
-        let place = known.unwrap_or_else(|| {
-            self.libraries.push(module);
-            let (library, name) = (self.libraries.len() - 1, self.string(module));
-            self.resources.push([json!(library), json!(name), Value::Null, json!(LIBRARY)])
-        });
-        json!(place)
-    }
-
-    /// The source file of a function, if it has one.
-    fn source(&mut self, file: Option<&'p str>) -> Value {
-        let Some(file) = file else { return Value::Null };
-        if let Some(number) = self.source_numbers.get(file) {
-            return json!(number);
-        }
-        let name = self.string(file);
-        let number = self.sources.push([Value::Null, json!(name)]);
-        self.source_numbers.insert(file, number);
-        json!(number)
-    }
-
-    fn function(&mut self, core: usize, of: FrameName<'p>) -> usize {
-        if let Some(number) = self.function_numbers.get(&(core, of)) {
-            return *number;
-        }
-        let (name, resource) = (self.string(of.0), self.resource(of.1));
-        let source = self.source(self.files.get(&(core, of)).copied());
-        let no = || Value::Null;
-        let number =
-            self.functions.push([json!(name), json!(false), json!(false), resource, source, no(), no()]);
-        self.function_numbers.insert((core, of), number);
-        number
-    }
-
-    fn frame(&mut self, core: usize, of: FrameName<'p>, line: Option<&SourceLine>, category: usize) -> usize {
-        let line = line.filter(|line| self.files.get(&(core, of)) == Some(&&*line.file));
-        let (function, line) = (self.function(core, of), line.map(|line| line.line));
-        if let Some(number) = self.frame_numbers.get(&(function, line)) {
-            return *number;
-        }
-        let no = || Value::Null;
-        let number = self.frames.push([
-            json!(-1),
-            json!(0),
-            json!(category),
-            json!(0),
-            json!(function),
-            no(),
-            no(),
-            json!(line),
-            no(),
-        ]);
-        self.frame_numbers.insert((function, line), number);
-        number
-    }
-
-    fn stack(&mut self, frame: usize, prefix: Option<usize>) -> usize {
-        let stacks = &mut self.stacks;
-        *self
-            .stack_numbers
-            .entry((frame, prefix))
-            .or_insert_with(|| stacks.push([json!(frame), json!(prefix)]))
-    }
-
-    /// The kind of core, and the functions from the outermost on.
-    fn call_stack(&mut self, parts: &Parts<'p>, profile: &'p Profile, stack: &'p CallStack) -> usize {
-        let core = &profile.cores[stack.core];
-        let category = |figures| dominant(core, figures).map_or(CANNOT_BE_TOLD, |(place, _)| place);
-        let root = self.frame(stack.core, (core.name, ""), None, category(&core.all));
-        let mut number = self.stack(root, None);
-        for frame in &stack.frames {
-            let found = parts.index.find(stack.core, &frame.function);
-            let category = found.map_or(CANNOT_BE_TOLD, |found| category(&found.own));
-            let frame = self.frame(stack.core, frame_name(frame), frame.line.as_ref(), category);
-            number = self.stack(frame, Some(number));
-        }
-        number
-    }
-
-    fn object(&self) -> Value {
-        json!({
-            "stackTable": self.stacks.object(),
-            "frameTable": self.frames.object(),
-            "funcTable": self.functions.object(),
-            "resourceTable": self.resources.object(),
-            "nativeSymbols": ColumnTable::new(["libIndex", "address", "name", "functionSize"]).object(),
-            "sources": self.sources.object(),
-            "stringArray": self.strings,
-        })
-    }
-
-    fn libraries(&self) -> Value {
-        let library = |name: &&str| {
-            json!({
-                "arch": "", "name": name, "path": name, "debugName": name, "debugPath": name, "breakpadId": "", "codeId": null
-            })
-        };
-        self.libraries.iter().map(library).collect()
-    }
-}
-
-/// A thread for a value: stacks one after the other, each for as long as its CPU time. `counts`: values are not times, but counts.
-fn thread(
-    (number, name): (usize, &str),
+/// A "thread". `end`: of the last row, which has no stack. `counts`: values are no times, but counts.
+fn track(
+    (name, tid): (&str, &str),
+    process: TrackProcess,
+    samples: impl Iterator<Item = TrackSample>,
+    end: u64,
     counts: bool,
-    command: &str,
-    end: f64,
-    samples: &[(usize, f64, i64)],
 ) -> Value {
-    let mut table = ColumnTable::new(["stack", "time", "weight"]);
-    for (stack, time, weight) in samples.iter().filter(|(_, _, weight)| *weight != 0) {
-        let weight = if counts { json!(weight) } else { json!(milliseconds(*weight)) };
-        table.push([json!(stack), json!(time), weight]);
+    let mut table = ColumnTable::new(["stack", "time", "weight", "threadCPUDelta"]);
+    for (stack, at, part) in samples.filter(|(_, _, part)| *part != 0) {
+        let weight = if counts { json!(part) } else { json!(part as f64 / 1e6) };
+        table.push([json!(stack), json!(milliseconds(at)), weight, json!(part)]);
     }
-    table.push([Value::Null, json!(end), json!(0)]);
+    table.push([Value::Null, json!(milliseconds(end)), json!(0), json!(0)]);
     let mut samples = table.object();
     samples["weightType"] = json!(if counts { "samples" } else { "tracing-ms" });
+    if counts {
+        samples.as_object_mut().and_then(|columns| columns.remove("threadCPUDelta"));
+    }
     json!({
         "name": name,
-        "isMainThread": number == 0,
+        "isMainThread": false,
         "processType": "default",
-        "processName": command,
+        "processName": process.name,
         "processStartupTime": 0,
         "processShutdownTime": null,
         "registerTime": 0,
         "unregisterTime": null,
         "pausedRanges": [],
-        "pid": "0",
-        "tid": number,
+        "pid": process.pid,
+        "tid": tid,
         "samples": samples,
         "markers": ColumnTable::new(["data", "name", "startTime", "endTime", "phase", "category"]).object(),
     })
+}
+
+/// What each of the threads did at its time, those of most time first. (On a hybrid CPU a thread is one, whatever it ran on.)
+fn of_threads(profile: &Profile, heading: &Heading, numbers: &[usize]) -> Vec<Value> {
+    let mut samples: HashMap<i32, Vec<TrackSample>> = HashMap::new();
+    for ProfiledSample { at_ns, thread, weight_ns, stack } in &profile.samples {
+        samples.entry(*thread).or_default().push((numbers[*stack], *at_ns, *weight_ns as i64));
+    }
+    let end = profile.samples.last().map_or(0, |sample| sample.at_ns) + interval(profile);
+    let of_thread = |thread: &ProfiledThread| {
+        let samples = samples.remove(&thread.tid)?;
+        let process = Some(&*thread.process).filter(|name| !name.is_empty()).unwrap_or(heading.command);
+        let process = TrackProcess { pid: process, name: process };
+        let tid = thread.tid.to_string();
+        let name = format!("thread {tid}");
+        Some(track((&name, &tid), process, samples.into_iter(), end, !profile.is_of_time()))
+    };
+    profile.by_thread.iter().filter_map(of_thread).collect()
+}
+
+/// What the sums stand below.
+const SUMS: &str = "sums of all threads: stacks one after the other, at no real times";
+
+/// Each value that stacks have: stacks one after the other, each for as long as its CPU time.
+fn of_values(profile: &Profile, parts: &Parts, numbers: &[usize]) -> Vec<Value> {
+    // (of a condition, what its event counted)
+    let all = profile.event().map_or("CPU time", |held| &*held.event).to_string();
+    let names = [all].into_iter().chain(parts.names.iter().map(|name| in_words(name)));
+    let unknown = parts.has_unknown().then(|| "unknown".into());
+    let names: Vec<String> = names.chain(unknown).collect();
+    let (mut values, mut end) = (vec![Vec::new(); names.len()], 0);
+    for ((stack, ns), number) in profile.stacks.iter().zip(numbers) {
+        for (samples, part) in values.iter_mut().zip(parts.of(stack, *ns)) {
+            samples.push((*number, end, part));
+        }
+        end += ns;
+    }
+    let sums = TrackProcess { pid: "sums", name: SUMS };
+    let one = |(name, samples): (String, Vec<_>)| {
+        track((&name, &name), sums, samples.into_iter(), end, !profile.is_of_time())
+    };
+    names.into_iter().zip(values).map(one).collect()
+}
+
+/// From one sample to the next, on average, in nanoseconds.
+fn interval(profile: &Profile) -> u64 {
+    profile.elapsed.as_nanos() as u64 / profile.bursts.max(1) as u64
 }
 
 fn categories() -> Value {
@@ -285,7 +130,7 @@ fn categories() -> Value {
     all.map(|(name, color)| json!({ "name": name, "color": color, "subcategories": ["Other"] })).collect()
 }
 
-fn meta(profile: &Profile, heading: &Heading, end: f64, threads: usize) -> Value {
+fn meta(profile: &Profile, heading: &Heading, visible: Vec<usize>) -> Value {
     let occasion = Some(heading.occasion.to_string()).filter(|occasion| !occasion.is_empty());
     let nothing = remarks::of_nothing(profile).map(String::from);
     let said =
@@ -293,14 +138,16 @@ fn meta(profile: &Profile, heading: &Heading, end: f64, threads: usize) -> Value
     let cores = profile.cores.iter().enumerate();
     let of_cores = cores.flat_map(|(place, core)| remarks::of_core(profile, place, core));
     let entry = |text: String| json!({ "label": "recorded", "format": "string", "value": text });
-    let all: Vec<usize> = (0..threads).collect();
+    let last = profile.samples.last().map_or(0, |sample| sample.at_ns + interval(profile));
+    let end = profile.stacks.values().sum::<u64>().max(last);
     json!({
         "preprocessedProfileVersion": VERSION,
         "version": 0,
-        "interval": profile.elapsed.as_secs_f64() * 1e3 / profile.bursts.max(1) as f64,
+        "interval": milliseconds(interval(profile)),
+        "sampleUnits": { "time": "ms", "eventDelay": "ms", "threadCPUDelta": "ns" },
         "startTime": 0,
         "profilingStartTime": 0,
-        "profilingEndTime": end,
+        "profilingEndTime": milliseconds(end),
         "processType": 0,
         "stackwalk": 1,
         "product": if profile.simulated.is_some() { format!("{SIMULATED}: {}", heading.command) } else { heading.command.into() },
@@ -310,7 +157,7 @@ fn meta(profile: &Profile, heading: &Heading, end: f64, threads: usize) -> Value
         "usesOnlyOneStackType": true,
         "sourceCodeIsNotOnSearchfox": true,
         "keepProfileThreadOrder": true,
-        "initialVisibleThreads": all,
+        "initialVisibleThreads": visible,
         "initialSelectedThreads": [0],
         "markerSchema": [],
         "categories": categories(),
@@ -320,27 +167,17 @@ fn meta(profile: &Profile, heading: &Heading, end: f64, threads: usize) -> Value
 
 pub(super) fn firefox(profile: &Profile, heading: &Heading) -> String {
     let (parts, mut shared) = (Parts::new(profile), SharedTables::new(profile));
-    // (of a condition, what its event counted)
-    let all = profile.event().map_or("CPU time", |held| &*held.event).to_string();
-    let names = [all].into_iter().chain(parts.names.iter().map(|name| in_words(name)));
-    let unknown = parts.has_unknown().then(|| "unknown".into());
-    let names: Vec<String> = names.chain(unknown).collect();
-    let (mut values, mut end) = (vec![Vec::new(); names.len()], 0.0);
-    for (stack, ns) in &profile.stacks {
-        let number = shared.call_stack(&parts, profile, stack);
-        for (samples, part) in values.iter_mut().zip(parts.of(stack, *ns)) {
-            samples.push((number, end, part));
-        }
-        end += milliseconds(*ns as i64);
-    }
-    let threads = names.iter().zip(&values).enumerate();
-    let threads = threads
-        .map(|(k, (name, samples))| thread((k, name), !profile.is_of_time(), heading.command, end, samples));
+    let numbers: Vec<usize> =
+        profile.stacks.keys().map(|stack| shared.call_stack(&parts, profile, stack)).collect();
+    let threads = of_threads(profile, heading, &numbers);
+    let shown = threads.len().min(MOST_SHOWN);
+    let sums = of_values(profile, &parts, &numbers);
+    let visible = (0..shown).chain(threads.len()..threads.len() + sums.len()).collect();
     let document = json!({
-        "meta": meta(profile, heading, end, names.len()),
+        "meta": meta(profile, heading, visible),
         "libs": shared.libraries(),
         "shared": shared.object(),
-        "threads": threads.collect::<Vec<_>>(),
+        "threads": threads.into_iter().chain(sums).collect::<Vec<_>>(),
     });
     document.to_string() + "\n"
 }

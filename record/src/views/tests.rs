@@ -9,7 +9,10 @@ mod samples;
 use super::*;
 use crate::budget::{Limit, Pace};
 use crate::estimate::{EstimatedShares, NoShares};
-use crate::profile::{CallStack, FunctionFigures, ProfiledCore, ProfiledFunction, ProfiledLine, StackFrame};
+use crate::profile::{
+    CallStack, FunctionFigures, ProfiledCore, ProfiledFunction, ProfiledLine, ProfiledSample, ProfiledThread,
+    StackFrame,
+};
 use crate::records::CallGraph;
 use crate::sources::Sources;
 use crate::symbols::SourceLine;
@@ -58,6 +61,25 @@ fn function(name: &str, ns: u64, shares: Option<[f64; 4]>) -> ProfiledFunction {
     }
 }
 
+fn thread(tid: i32, process: &str, ns: u64, shares: Option<[f64; 4]>) -> ProfiledThread {
+    ProfiledThread { tid, process: process.into(), core: 0, figures: figures(ns, shares) }
+}
+
+const SAMPLE_NS: u64 = 100_000_000;
+
+/// The stacks of `profile` one after the other: all but the last of thread 7, which never waits; that of thread 8, which waits as long as it runs
+/// from the end of the first second on.
+fn samples() -> Vec<ProfiledSample> {
+    let of_first =
+        [(1, 15), (2, 10), (0, 5)].into_iter().flat_map(|(stack, n)| std::iter::repeat_n(stack, n));
+    let first = of_first.enumerate().map(|(k, stack)| (k as u64 * SAMPLE_NS, 7, stack));
+    let second = (0..10).map(|k| (1_000_000_000 + 2 * k * SAMPLE_NS, 8, 3));
+    let sample = |(at_ns, thread, stack)| ProfiledSample { at_ns, thread, weight_ns: SAMPLE_NS, stack };
+    let mut all: Vec<ProfiledSample> = first.chain(second).map(sample).collect();
+    all.sort_by_key(|sample| (sample.at_ns, sample.thread));
+    all
+}
+
 /// Two functions of 3 s and 1 s, of which the second cannot be told.
 pub(crate) fn profile() -> Profile {
     let events = SampledEvents::of_core("Sunny, Willow or Cypress Cove, bare counters").unwrap();
@@ -88,6 +110,11 @@ pub(crate) fn profile() -> Profile {
             (stack(&[("f(\"x\", int)", 1, false)]), 500_000_000),
             (stack(&[("main", 30, false), ("no;name", 0, false)]), 1_000_000_000),
         ]),
+        samples: samples(),
+        by_thread: vec![
+            thread(7, "a.out", 3_000_000_000, Some([0.5, 0.1, 0.15, 0.25])),
+            thread(8, "", 1_000_000_000, None),
+        ],
         elapsed: Duration::from_secs(4),
         bursts: 2000,
         threads: 1,
@@ -511,6 +538,13 @@ fn names_are_escaped() {
 
 #[test]
 fn nothing_is_a_picture_too() {
-    let nothing = Profile { cores: vec![], functions: vec![], stacks: BTreeMap::new(), ..profile() };
+    let nothing = Profile {
+        cores: vec![],
+        functions: vec![],
+        stacks: BTreeMap::new(),
+        samples: Vec::new(),
+        by_thread: Vec::new(),
+        ..profile()
+    };
     assert!(svg(&nothing).contains("Nothing was sampled") && page(&nothing).contains("Nothing was sampled"));
 }

@@ -65,7 +65,16 @@ fn what_the_firefox_profiler_loads_has_stacks_by_value_and_categories() {
     let names: Vec<&str> = threads.iter().map(|(name, _)| *name).collect();
     assert_eq!(
         names,
-        ["CPU time", "retiring", "bad speculation", "frontend bound", "backend bound", "unknown"]
+        [
+            "thread 7",
+            "thread 8",
+            "CPU time",
+            "retiring",
+            "bad speculation",
+            "frontend bound",
+            "backend bound",
+            "unknown"
+        ]
     );
     let core = ("Sunny, Willow or Cypress Cove, bare counters", "", "lightblue", None);
     let f = |line| ("f(\"x\", int)", "a.out", "lightblue", Some(("/src/a.c", line)));
@@ -77,7 +86,7 @@ fn what_the_firefox_profiler_loads_has_stacks_by_value_and_categories() {
         stacks.map(|(number, time, weight)| (stack(place(number)), time.unwrap(), weight.unwrap())).collect()
     };
     assert_eq!(
-        read(&threads[0].1),
+        read(&threads[2].1),
         [
             (vec![core, f(1)], 0.0, 500.0),
             (vec![core, main(20), f(1)], 500.0, 1500.0),
@@ -86,17 +95,24 @@ fn what_the_firefox_profiler_loads_has_stacks_by_value_and_categories() {
         ]
     );
     assert_eq!(
-        read(&threads[4].1),
+        read(&threads[6].1),
         [
             (vec![core, f(1)], 0.0, 125.0),
             (vec![core, main(20), f(1)], 500.0, 375.0),
             (vec![core, main(20), f(2)], 2000.0, 250.0)
         ]
     );
-    assert_eq!(read(&threads[5].1), [(vec![core, main(30), untold], 3000.0, 1000.0)]);
+    assert_eq!(read(&threads[7].1), [(vec![core, main(30), untold], 3000.0, 1000.0)]);
+    let second: Vec<_> =
+        (0..10).map(|k| (vec![core, main(30), untold], 1000.0 + 200.0 * f64::from(k), 100.0)).collect();
+    assert_eq!(read(&threads[1].1), second);
+    assert_eq!(
+        read(&threads[0].1)[24..26],
+        [(vec![core, main(20), f(2)], 2400.0, 100.0), (vec![core, f(1)], 2500.0, 100.0)]
+    );
     // a function is one, whatever its lines
     assert_eq!((functions["name"].len(), sources["filename"].len()), (4, 1));
-    for (_, rows) in &threads {
+    for (_, rows) in &threads[2..] {
         assert_eq!(rows.last().unwrap(), &(serde_json::Value::Null, Some(4000.0), Some(0.0)));
     }
     let meta = &document["meta"];
@@ -105,6 +121,57 @@ fn what_the_firefox_profiler_loads_has_stacks_by_value_and_categories() {
         (Some(60), &"./a.out".into())
     );
     assert_eq!(meta["extra"][0]["entries"][1]["value"], HEADING.occasion);
+}
+
+/// Times, and what says which thread was when.
+#[test]
+fn threads_of_the_program_are_at_their_times_and_sums_are_said_to_be_at_none() {
+    let document = |profile: &Profile| -> serde_json::Value {
+        serde_json::from_slice(&View::Firefox.write(profile, &HEADING)).unwrap()
+    };
+    let of = |document: &serde_json::Value| document["threads"].as_array().unwrap().clone();
+    let all = document(&profile());
+    let threads = of(&all);
+    let process = |thread: &serde_json::Value| {
+        ["tid", "pid", "processName"].map(|name| thread[name].as_str().unwrap().to_string())
+    };
+    assert_eq!(process(&threads[0]), ["7", "a.out", "a.out"]);
+    // (whose process is not known: what was recorded)
+    assert_eq!(process(&threads[1]), ["8", "./a.out", "./a.out"]);
+    assert!(process(&threads[2])[2].contains("no real times"), "{}", threads[2]);
+    assert!(threads.iter().all(|thread| thread["isMainThread"] == false));
+    for thread in &threads[..2] {
+        let samples = columns(&thread["samples"]);
+        let times: Vec<f64> = samples["time"].iter().map(|time| time.as_f64().unwrap()).collect();
+        assert!(
+            times.is_sorted() && times.last().unwrap() <= &all["meta"]["profilingEndTime"].as_f64().unwrap()
+        );
+        // nanoseconds of CPU time since the row before
+        let delta = |k: usize| samples["threadCPUDelta"][k].as_f64().unwrap();
+        assert!((0..times.len()).all(|k| delta(k) == 1e6 * samples["weight"][k].as_f64().unwrap()));
+    }
+    assert_eq!(all["meta"]["sampleUnits"]["threadCPUDelta"], "ns");
+    assert_eq!(all["meta"]["initialVisibleThreads"].as_array().unwrap().len(), threads.len());
+    let many = Profile { by_thread: (1..200).map(|tid| thread(tid, "", 1, None)).collect(), ..profile() };
+    let many = Profile {
+        samples: (1..200).map(|thread| ProfiledSample { thread, ..many.samples[0] }).collect(),
+        ..many
+    };
+    let (shown, many) = (document(&many)["meta"]["initialVisibleThreads"].clone(), of(&document(&many)));
+    assert_eq!((shown.as_array().unwrap().len(), many.len()), (50 + 6, 199 + 6));
+    assert!(
+        shown.as_array().unwrap().contains(&199.into()) && !shown.as_array().unwrap().contains(&60.into())
+    );
+    // where it is not known when samples were
+    let sums = of(&document(&Profile { samples: Vec::new(), ..profile() }));
+    assert_eq!((sums.len(), &sums[0]["name"]), (6, &"CPU time".into()));
+    // of events no time has passed
+    let counts = of(&document(&conditional()));
+    assert_eq!(
+        (&counts[0]["name"], &counts[0]["samples"]["weightType"]),
+        (&"thread 7".into(), &"samples".into())
+    );
+    assert!(counts.iter().all(|thread| thread["samples"]["threadCPUDelta"].is_null()));
 }
 
 #[test]
@@ -133,7 +200,14 @@ fn a_function_has_the_source_file_of_most_of_its_time_and_lines_of_that_alone() 
 
 #[test]
 fn nothing_has_threads_too() {
-    let nothing = Profile { cores: vec![], functions: vec![], stacks: BTreeMap::new(), ..profile() };
+    let nothing = Profile {
+        cores: vec![],
+        functions: vec![],
+        stacks: BTreeMap::new(),
+        samples: Vec::new(),
+        by_thread: Vec::new(),
+        ..profile()
+    };
     let document: serde_json::Value =
         serde_json::from_slice(&View::Firefox.write(&nothing, &HEADING)).unwrap();
     let samples = &document["threads"][0]["samples"];

@@ -9,6 +9,7 @@ pub(super) fn conditional() -> Profile {
     for figures in profile.functions.iter_mut().flat_map(|f| [&mut f.own, &mut f.inclusive]) {
         figures.shares = Err(NoShares::Conditional);
     }
+    profile.by_thread.iter_mut().for_each(|thread| thread.figures.shares = Err(NoShares::Conditional));
     let core = &mut profile.cores[0];
     (core.name, core.nodes, core.all.shares) = ("cpu_atom", Vec::new(), Err(NoShares::Conditional));
     profile
@@ -49,9 +50,9 @@ fn a_condition_is_said_in_all_views() {
     }
     assert!(!text.contains("wasted") && !text.contains("burst"), "{text}");
     let firefox: serde_json::Value = serde_json::from_str(&written(View::Firefox)).unwrap();
-    let all = &firefox["threads"][0];
+    let all = &firefox["threads"][2];
     assert_eq!((&all["name"], &all["samples"]["weightType"]), (&"cycles".into(), &"samples".into()));
-    assert_eq!(firefox["threads"].as_array().unwrap().len(), 1, "all of it: no slots are unknown");
+    assert_eq!(firefox["threads"].as_array().unwrap().len(), 3, "all of it: no slots are unknown");
     let csv = written(View::Csv);
     assert!(csv.starts_with("core,function,module,scope,events,part,part_low,part_high,windows\n"), "{csv}");
     assert!(csv.contains("\"cpu_atom\",\"no;name\",\"\",own,1000000000,0.250000,"), "{csv}");
