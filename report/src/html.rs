@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod bar;
+pub mod chart;
 #[cfg(test)]
 mod colours;
 mod figures;
@@ -24,7 +25,7 @@ use maud::{Markup, PreEscaped, html};
 use page::HtmlText;
 use topdown::LEVEL_2;
 
-const SCRIPT: &str = include_str!("html/script.js");
+const SCRIPT: &str = concat!(include_str!("html/script.js"), include_str!("html/chart.js"));
 /// Regions that are ranked by what they wasted.
 const RANKED: usize = 10;
 /// Sample of a bar that has no parts.

@@ -45,7 +45,7 @@ pub use compare::{Comparison, by_name, compare, pairs, path_column, simulated_li
 pub use cpu_time::{CountedTime, CpuTime, CpuUse};
 pub use csv::{cell, number, quoted, separated, yes_or_no};
 pub use demangle::function as function_name;
-pub use html::page;
+pub use html::{chart, page};
 pub use input::{open_regular, read_whole, unreadable};
 pub use merge::{OutsideCount, ProcessSums};
 pub use model::{Report, SCHEMA};

@@ -91,8 +91,8 @@ pub fn draw(name: &str, figures: &Figures, size: BarSize) -> String {
     stacked(&format!("{name}: {}", figures.bottleneck), tooltip, &one, &two, size)
 }
 
-/// The large bar of a tree whose verdict this is: level 1, and below each of its categories the parts that this tree has.
-pub fn draw_tree(name: &str, verdict: &str, tree: &NodeTree) -> String {
+/// The bar of a tree whose verdict this is: level 1, and below each of its categories the parts that this tree has.
+pub fn draw_tree(name: &str, verdict: &str, tree: &NodeTree, size: BarSize) -> String {
     let (mut one, mut two, mut at) = (Vec::new(), Vec::new(), 0.0);
     for (k, metric) in LEVEL_1.iter().enumerate() {
         let Some(root) = tree.find(metric.id) else { continue };
@@ -104,7 +104,9 @@ pub fn draw_tree(name: &str, verdict: &str, tree: &NodeTree) -> String {
         one.push(BarPart::of(root, k, at));
         at += root.share.value;
     }
-    stacked(&format!("{name}: {verdict}"), None, &one, &two, LARGE)
+    let label = format!("{name}: {verdict}");
+    let tooltip = (size.width == 0.0).then(|| label.clone());
+    stacked(&label, tooltip, &one, &two, size)
 }
 
 fn stacked(label: &str, tooltip: Option<String>, one: &[BarPart], two: &[BarPart], size: BarSize) -> String {

@@ -296,6 +296,7 @@ const BEHIND: &[(&str, &[&str])] = &[
     ("#next li::marker", &["card"]),
     ("#next .step", &["card"]),
     (".axis", &["card"]),
+    (".zoom button", &[]),
     (".graphs button", &[]),
     (".lines summary", &["card"]),
     (".lines .warn", &["card"]),
@@ -319,6 +320,7 @@ const SHAPES: &[&str] = &[
     "svg.time .rest",
     "svg.time .tips rect",
     "svg.time .tips rect:hover",
+    "svg.time .chosen",
     "svg.flame .untold",
     "svg.flame .page",
 ];

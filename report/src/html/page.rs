@@ -151,6 +151,11 @@ pub fn shares(name: &str, tree: &NodeTree) -> Markup {
     };
     html! {
         (head(&verdict, worst(1), worst(2)))
-        (PreEscaped(bar::draw_tree(&clean(name), &verdict, tree)))
+        (PreEscaped(bar::draw_tree(&clean(name), &verdict, tree, bar::LARGE)))
     }
+}
+
+/// The bar of such shares alone, for a cell of a table.
+pub fn small_shares(name: &str, tree: &NodeTree) -> Markup {
+    PreEscaped(bar::draw_tree(&clean(name), &verdict::of_tree(tree), tree, bar::SMALL))
 }

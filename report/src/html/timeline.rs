@@ -2,24 +2,15 @@
 #![forbid(unsafe_code)]
 
 use super::HtmlText;
+use super::chart::{self, ChartColumn, ChartTip, PARTS};
 use crate::model::DOUBTFUL;
 use crate::timeline::{Series, SeriesSubject, Timeline, TimelineInterval};
 use crate::words::{self, percent, time};
-use maud::{Markup, PreEscaped, html};
-use svg::Document;
-use svg::node::element::path::Data;
-use svg::node::element::{Group, Path, Rectangle, Title};
+use maud::{Markup, html};
 use topdown::LEVEL_1;
 
-/// The categories of level 1, and what is of none of them (on AMD, SMT contention), or not known.
-const PARTS: usize = LEVEL_1.len() + 1;
-/// Width and height in the chart's own units.
-const WIDTH: f64 = 1000.0;
-const HEIGHT: f64 = 100.0;
 /// Columns with a tooltip.
 const TOOLTIPS: usize = 200;
-/// Labels below the time axis.
-const TICKS: u64 = 4;
 
 /// A part of the time, and how its slots divide.
 #[derive(Clone, Copy)]
@@ -82,7 +73,7 @@ impl Column {
 /// How high a column is drawn.
 #[derive(Clone, Copy)]
 enum Scale {
-    /// By slots per nanosecond, of which so many are the full height.
+    /// By slots per nanosecond, of which so many are the full height (1).
     Rate(f64),
     /// All have the full height.
     Share,
@@ -91,8 +82,8 @@ enum Scale {
 impl Scale {
     fn of(self, column: &Column, slots: f64) -> f64 {
         match self {
-            Scale::Rate(most) => HEIGHT * slots / (column.end - column.begin).max(1.0) / most,
-            Scale::Share if column.slots > 0.0 => HEIGHT * slots / column.slots,
+            Scale::Rate(most) => slots / (column.end - column.begin).max(1.0) / most,
+            Scale::Share if column.slots > 0.0 => slots / column.slots,
             Scale::Share => 0.0,
         }
     }
@@ -111,6 +102,14 @@ pub fn section(timeline: Option<&Timeline>) -> Markup {
     let end = last.end;
     let widest = columns.iter().filter(|column| column.slots > 0.0).map(|one| one.error / one.slots);
     let widest = 100.0 * widest.fold(0.0, f64::max);
+    let charts = html! {
+        (draw("slots per second over time", &columns, Scale::Rate(most), end, 150))
+        (chart::axis(end))
+        p.meta { "Shares of the slots, each within " (format!("{widest:.1}")) " points or less" }
+        (draw("shares of the slots over time", &columns, Scale::Share, end, 110))
+        (chart::axis(end))
+        (parts_of(parts, end))
+    };
     html! {
         section.card id="timeline" {
             h2 { "Over time" }
@@ -118,12 +117,7 @@ pub fn section(timeline: Option<&Timeline>) -> Markup {
                 "Slots per second, up to " (words::slots(most * 1e9)) ": " (words::count(columns.len() as u64, "interval"))
                 ", counted from outside"
             }
-            (draw("slots per second over time", &columns, Scale::Rate(most), end, 150))
-            (axis(end))
-            p.meta { "Shares of the slots, each within " (format!("{widest:.1}")) " points or less" }
-            (draw("shares of the slots over time", &columns, Scale::Share, end, 110))
-            (axis(end))
-            (parts_of(parts, end))
+            (chart::charts(end, &charts))
         }
     }
 }
@@ -149,69 +143,19 @@ fn parts_of(parts: &[Series], end: f64) -> Markup {
     }
 }
 
-/// Times below a chart.
-fn axis(end: f64) -> Markup {
-    html! {
-        div.axis {
-            @for k in 0..=TICKS { span { (if k == 0 { "0".into() } else { time(end * k as f64 / TICKS as f64) }) } }
-        }
-    }
-}
-
 /// A chart, as wide as there is room, and so many pixels high.
 fn draw(name: &str, columns: &[Column], scale: Scale, end: f64, pixels: u32) -> Markup {
-    let mut document = Document::new()
-        .set("class", "time")
-        .set("role", "img")
-        .set("width", "100%")
-        .set("height", pixels)
-        .set("viewBox", (0, 0, WIDTH as u32, HEIGHT as u32))
-        .set("preserveAspectRatio", "none")
-        .set("aria-label", words::clean(name));
-    for part in 0..PARTS {
-        if columns.iter().any(|column| column.parts[part] > 0.0) {
-            document = document.add(area(columns, part, scale, end));
-        }
-    }
-    let x = |at: f64| WIDTH * at / end;
-    for column in columns.iter().filter(|column| column.slots > 0.0 && column.is_doubtful()) {
-        let height = scale.of(column, column.slots);
-        let hatch = Rectangle::new().set("class", "doubt").set("x", round(x(column.begin)));
-        let hatch = hatch.set("y", round(HEIGHT - height)).set("height", round(height));
-        document = document.add(hatch.set("width", round(x(column.end - column.begin))));
-    }
-    let mut tips = Group::new().set("class", "tips");
-    for some in columns.chunks(columns.len().div_ceil(TOOLTIPS)) {
-        let column = some[1..].iter().fold(some[0], |all, next| all.add(next));
-        let (from, to) = (round(x(column.begin)), round(x(column.end)));
-        let rectangle = Rectangle::new().set("x", from).set("y", 0).set("height", HEIGHT);
-        let rectangle = rectangle.set("width", round(to - from));
-        tips = tips.add(Group::new().add(rectangle).add(Title::new(column.text())));
-    }
-    PreEscaped(document.add(tips).to_string())
-}
-
-/// The area of one part, on those of the parts before it.
-fn area(columns: &[Column], part: usize, scale: Scale, end: f64) -> Path {
-    let x = |at: f64| round(WIDTH * at / end);
-    let y = |column: &Column, parts: usize| {
-        round(HEIGHT - scale.of(column, column.parts[..parts].iter().sum::<f64>()))
+    let drawn = |column: &Column| ChartColumn {
+        begin: column.begin,
+        end: column.end,
+        parts: column.parts.map(|slots| scale.of(column, slots)),
+        is_doubtful: column.slots > 0.0 && column.is_doubtful(),
     };
-    let first = columns.first().map_or(0.0, |column| column.begin);
-    let mut data = Data::new().move_to((x(first), HEIGHT));
-    for column in columns {
-        let top = y(column, part + 1);
-        data = data.line_to((x(column.begin), top)).line_to((x(column.end), top));
-    }
-    for column in columns.iter().rev() {
-        let bottom = y(column, part);
-        data = data.line_to((x(column.end), bottom)).line_to((x(column.begin), bottom));
-    }
-    let class = if part < LEVEL_1.len() { format!("a{part}") } else { "rest".into() };
-    Path::new().set("class", class).set("d", data.close())
-}
-
-/// To a tenth of a unit.
-fn round(value: f64) -> f64 {
-    (10.0 * value).round() / 10.0
+    let tip = |some: &[Column]| {
+        let column = some[1..].iter().fold(some[0], |all, next| all.add(next));
+        ChartTip { begin: column.begin, end: column.end, text: column.text() }
+    };
+    let tips = columns.chunks(columns.len().div_ceil(TOOLTIPS)).map(tip).collect();
+    let drawn: Vec<ChartColumn> = columns.iter().map(drawn).collect();
+    chart::chart(name, &drawn, tips, end, pixels)
 }
