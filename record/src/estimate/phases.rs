@@ -19,6 +19,8 @@ struct PhasedProgram {
 }
 
 const SLOTS: f64 = 6000.0;
+/// Behind the functions: all of them, and then each thread.
+const ALL: usize = 4;
 
 fn phased(random: &mut Random, repeated: usize) -> PhasedProgram {
     let mix = |random: &mut Random| normalised([0; 4].map(|_| 0.05 + random.next()));
@@ -36,10 +38,13 @@ fn phased(random: &mut Random, repeated: usize) -> PhasedProgram {
 }
 
 impl PhasedProgram {
-    /// What all did, or one function: each category's part of its time.
-    fn truth(&self, function: Option<usize>) -> [f64; 4] {
+    /// What all did, one function, or one thread: each category's part of its time.
+    fn truth(&self, of: usize) -> [f64; 4] {
+        let (function, thread) = ((of < ALL).then_some(of), of.checked_sub(ALL + 1));
         let mut sums = [0.0; 4];
-        for phase in self.threads.iter().flatten() {
+        let threads =
+            self.threads.iter().enumerate().filter(|(k, _)| thread.is_none_or(|wanted| wanted == *k));
+        for phase in threads.flat_map(|(_, phases)| phases) {
             for k in (0..4).filter(|k| function.is_none_or(|wanted| wanted == *k)) {
                 let time = phase.time * phase.parts[k];
                 sums.iter_mut().zip(phase.mixes[k]).for_each(|(sum, share)| *sum += time * share);
@@ -75,9 +80,9 @@ impl PhasedProgram {
         all
     }
 
-    /// What was seen of each of the functions, and of all, by about so many bursts, and samples of the clock.
+    /// What was seen of each of the functions, of all, and of each thread, by about so many bursts, and samples of the clock.
     fn seen(&self, random: &mut Random, number: f64, with_time: bool) -> Vec<SeenIn> {
-        let mut seen: Vec<SeenIn> = (0..5).map(|_| SeenIn::default()).collect();
+        let mut seen: Vec<SeenIn> = (0..=ALL + self.threads.len()).map(|_| SeenIn::default()).collect();
         let each = number / self.threads.iter().flatten().map(|phase| phase.time).sum::<f64>();
         let asked: f64 = self.threads.iter().flatten().map(|phase| phase.time * phase.often).sum();
         for thread in 0..self.threads.len() {
@@ -101,19 +106,21 @@ impl PhasedProgram {
                 let windows = [0, 1].map(|_| Some(vec![SLOTS as u64, retiring, backend, frontend]));
                 let at = if with_time { at } else { 0 };
                 let coming = BurstTime { at, strata: &[stratum(function); 3], evened };
-                for of in [function, 4] {
+                for of in [function, ALL, ALL + 1 + thread] {
                     seen[of].add(&[true; 3], &windows, false, &UnsharedWindows::default(), coming);
                 }
             }
             for (_, at, function) in samples {
-                [function, 4].iter().for_each(|of| seen[*of].time.add(stratum(function), at, 1_000_000));
+                [function, ALL, ALL + 1 + thread]
+                    .iter()
+                    .for_each(|of| seen[*of].time.add(stratum(function), at, 1_000_000));
             }
         }
         seen
     }
 }
 
-/// Shares outside of their intervals, of how many, and the furthest from the truth: of all that programs did, and of their functions.
+/// Shares outside of their intervals, of how many, and the furthest from the truth: of all that programs did, of their functions, and of their threads.
 #[derive(Debug, Default)]
 struct MissedIntervals {
     outside: usize,
@@ -122,8 +129,8 @@ struct MissedIntervals {
     width: f64,
 }
 
-fn outside(programs: u64, repeated: usize, with_time: bool) -> [MissedIntervals; 2] {
-    let (events, mut both) = (sunny_cove(), [MissedIntervals::default(), MissedIntervals::default()]);
+fn outside(programs: u64, repeated: usize, with_time: bool) -> [MissedIntervals; 3] {
+    let (events, mut kinds) = (sunny_cove(), [(); 3].map(|()| MissedIntervals::default()));
     for seed in 1..=programs {
         let mut random = Random::of(seed);
         let program = phased(&mut random, repeated);
@@ -132,10 +139,10 @@ fn outside(programs: u64, repeated: usize, with_time: bool) -> [MissedIntervals;
         for (of, seen) in seen.iter().enumerate() {
             let in_all = SeenInAll { excess: vec![0.0; 4], ..SeenInAll::default() };
             let Ok(told) = shares(&events, seen, Background::User(&in_all), 0.0) else { continue };
-            let truth = program.truth((of < 4).then_some(of));
+            let truth = program.truth(of);
             // (what others had of the windows is not in question here)
             let sampling = told.sampling - at_most(0.0, seen.clusters.len() as f64);
-            let sums = &mut both[usize::from(of < 4)];
+            let sums = &mut kinds[if of < ALL { 1 } else { usize::from(of > ALL) * 2 }];
             for (share, truth) in told.shares.iter().zip(truth) {
                 let off = (share.value - truth).abs();
                 sums.all += 1;
@@ -145,7 +152,7 @@ fn outside(programs: u64, repeated: usize, with_time: bool) -> [MissedIntervals;
             }
         }
     }
-    both
+    kinds
 }
 
 /// (unoptimised, they take a second each)
@@ -155,7 +162,9 @@ const PROGRAMS: u64 = if cfg!(debug_assertions) { 40 } else { 200 };
 fn what_phases_do_that_sleep_differently_is_in_the_intervals() {
     for repeated in [1, 2, 4] {
         let (with, without) = (outside(PROGRAMS, repeated, true), outside(PROGRAMS, repeated, false));
-        for (of, with, without) in [("all", &with[0], &without[0]), ("functions", &with[1], &without[1])] {
+        for (of, (with, without)) in
+            ["all", "functions", "threads"].into_iter().zip(with.iter().zip(&without))
+        {
             eprintln!("{of}, {repeated} times: {with:?}; if nobody knew when bursts came {without:?}");
             assert!(with.all as u64 >= PROGRAMS && with.outside * 20 <= with.all, "{of}: {with:?}");
             assert!(

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod listing;
+mod threads;
 
 use super::flame::{self, Callees, Flames, Width};
 use super::next::{self, tree};
@@ -41,6 +42,7 @@ pub(super) fn html(profile: &Profile, heading: &Heading) -> String {
         @for (place, core) in profile.cores.iter().enumerate() {
             @if profile.held.is_some() { (of_samples(profile, place, core)) } @else { (of_core(profile, place, core)) }
         }
+        (threads::section(profile))
         @if !profile.cores.is_empty() { (graphs(profile)) }
         footer {
             "libtopdown " (env!("CARGO_PKG_VERSION")) ". Each figure is in its interval with a probability of 95 %; docs/record-method.md says how."

@@ -6,7 +6,7 @@ use crate::cpus::{CpuChange, CpuTotals};
 use crate::estimate::NoShares;
 use crate::held::EventShare;
 use crate::mean_latency::MeanLatency;
-use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledLine};
+use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledLine, ProfiledThread};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use topdown_report::ShareInterval;
@@ -52,6 +52,8 @@ struct Document<'a> {
     time_alone: Option<&'a EventShare>,
     cores: Vec<CoreRow<'a>>,
     functions: Vec<FunctionRow<'a>>,
+    /// Those of most time first.
+    by_thread: Vec<ThreadRow<'a>>,
 }
 
 /// Where CPUs were recorded, not threads.
@@ -82,6 +84,16 @@ struct FunctionRow<'a> {
     own: FiguresRow<'a>,
     inclusive: FiguresRow<'a>,
     lines: Vec<LineRow<'a>>,
+}
+
+#[derive(Serialize)]
+struct ThreadRow<'a> {
+    tid: i32,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    process: &'a str,
+    core: &'a str,
+    #[serde(flatten)]
+    figures: FiguresRow<'a>,
 }
 
 #[derive(Serialize)]
@@ -137,17 +149,29 @@ fn cpus(totals: &CpuTotals) -> CpusRow {
     }
 }
 
-fn figures<'a>(profile: &Profile, core: &ProfiledCore, figures: &FunctionFigures) -> FiguresRow<'a> {
+/// `what`: whose they are.
+fn figures<'a>(
+    profile: &Profile,
+    core: &ProfiledCore,
+    figures: &FunctionFigures,
+    what: &str,
+) -> FiguresRow<'a> {
     let (shares, windows, why) = match &figures.shares {
         Ok(told) => (core.nodes.iter().map(name).zip(told.shares.clone()).collect(), told.windows, None),
         Err(NoShares::Conditional | NoShares::Little) => (BTreeMap::new(), 0, None),
         Err(NoShares::Few(bursts)) => {
-            (BTreeMap::new(), 0, Some(format!("too few bursts have a window in the function: {bursts}")))
+            (BTreeMap::new(), 0, Some(format!("too few bursts have a window in {what}: {bursts}")))
         }
     };
     let FunctionFigures { time, time_ns, bursts, latency: retire_latency, .. } = *figures;
     let time = TimeRow::of(profile, time_ns, time);
     FiguresRow { time, bursts, windows, retire_latency, shares, cannot_be_told: why }
+}
+
+fn thread<'a>(profile: &'a Profile, thread: &'a ProfiledThread) -> ThreadRow<'a> {
+    let core = &profile.cores[thread.core];
+    let figures = figures(profile, core, &thread.figures, "the thread");
+    ThreadRow { tid: thread.tid, process: &thread.process, core: core.name, figures }
 }
 
 fn line<'a>(profile: &Profile, line: &'a ProfiledLine) -> LineRow<'a> {
@@ -160,7 +184,7 @@ pub(super) fn json(profile: &Profile, command: &str) -> String {
         name: core.name,
         windows: core.windows,
         excess_at_start: core.excess,
-        all: figures(profile, core, &core.all),
+        all: figures(profile, core, &core.all, "the function"),
     };
     let functions = profile.functions.iter().map(|function| {
         let core = &profile.cores[function.core];
@@ -169,8 +193,8 @@ pub(super) fn json(profile: &Profile, command: &str) -> String {
             module: &function.module,
             path: &function.path,
             core: core.name,
-            own: figures(profile, core, &function.own),
-            inclusive: figures(profile, core, &function.inclusive),
+            own: figures(profile, core, &function.own, "the function"),
+            inclusive: figures(profile, core, &function.inclusive, "the function"),
             lines: function.lines.iter().map(|one| line(profile, one)).collect(),
         }
     });
@@ -203,6 +227,7 @@ pub(super) fn json(profile: &Profile, command: &str) -> String {
         time_alone: profile.held.as_ref().filter(|held| held.of.is_time()),
         cores: profile.cores.iter().map(core).collect(),
         functions: functions.collect(),
+        by_thread: profile.by_thread.iter().map(|one| thread(profile, one)).collect(),
     };
     serde_json::to_string_pretty(&document).expect("finite numbers and text") + "\n"
 }

@@ -5,6 +5,7 @@ mod next;
 mod processes;
 mod remarks;
 mod samples;
+mod threads;
 
 use super::*;
 use crate::budget::{Limit, Pace};
@@ -384,6 +385,13 @@ fn svg(profile: &Profile) -> String {
 
 fn page(profile: &Profile) -> String {
     String::from_utf8(View::Html.write(profile, &HEADING)).unwrap()
+}
+
+/// What the page has in the section of this id; nothing, if it has none.
+fn section(profile: &Profile, id: &str) -> String {
+    let page = page(profile);
+    let (_, section) = page.split_once(&format!("id=\"{id}\"")).unwrap_or_default();
+    section.split("</section>").next().unwrap_or_default().into()
 }
 
 /// A frame: its class, where it begins and how wide it is in %, from which pixel down, and its name.
