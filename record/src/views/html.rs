@@ -3,6 +3,7 @@
 
 mod listing;
 mod threads;
+mod timeline;
 
 use super::flame::{self, Callees, Flames, Width};
 use super::next::{self, tree};
@@ -11,7 +12,7 @@ use crate::event_sampling::SamplesOf;
 use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledFunction};
 use maud::{Markup, html};
 use topdown_report::page::{self, HtmlText};
-use topdown_report::{SIMULATED, count, thousands};
+use topdown_report::{SIMULATED, chart, count, thousands};
 
 const STYLE: &str = concat!(include_str!("flame/flame.css"), include_str!("html/style.css"));
 
@@ -42,13 +43,14 @@ pub(super) fn html(profile: &Profile, heading: &Heading) -> String {
         @for (place, core) in profile.cores.iter().enumerate() {
             @if profile.held.is_some() { (of_samples(profile, place, core)) } @else { (of_core(profile, place, core)) }
         }
+        (timeline::section(profile))
         (threads::section(profile))
         @if !profile.cores.is_empty() { (graphs(profile)) }
         footer {
             "libtopdown " (env!("CARGO_PKG_VERSION")) ". Each figure is in its interval with a probability of 95 %; docs/record-method.md says how."
         }
     };
-    page::page(heading.command, STYLE, &content, flame::SCRIPT)
+    page::page(heading.command, STYLE, &content, &[flame::SCRIPT, chart::SCRIPT].concat())
 }
 
 /// Where most of it is, and what to run next.

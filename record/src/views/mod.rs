@@ -14,6 +14,7 @@ mod parts;
 mod pprof;
 mod remarks;
 mod text;
+mod timeline;
 
 pub(crate) use csv::{BEGINNING as CSV_BEGINNING, with_ends};
 pub(crate) use json::FORMAT;

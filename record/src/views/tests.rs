@@ -6,6 +6,7 @@ mod processes;
 mod remarks;
 mod samples;
 mod threads;
+mod timeline;
 
 use super::*;
 use crate::budget::{Limit, Pace};

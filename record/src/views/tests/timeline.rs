@@ -1,0 +1,76 @@
+//! CPU time over time.
+#![forbid(unsafe_code)]
+
+use super::*;
+use crate::views::timeline::{Lane, lanes};
+
+const MS: f64 = 1e6;
+
+/// The samples of each column, and milliseconds that retire most, and of which it cannot be told.
+fn columns(lane: &Lane) -> Vec<(usize, [f64; 2])> {
+    let both = |parts: &[f64]| [parts[0] / MS, parts[4] / MS];
+    assert!(lane.columns.iter().all(|column| column.parts[1..4] == [0.0; 3]));
+    lane.columns.iter().map(|column| (column.samples, both(&column.parts))).collect()
+}
+
+#[test]
+fn columns_have_the_time_of_their_samples_by_the_category_of_what_ran() {
+    let profile = profile();
+    let timeline = lanes(&profile).unwrap();
+    assert_eq!(timeline.length_ns, 2.9e9 + 1.0);
+    let [all, thread] = &timeline.lanes[..] else { panic!("{:?}", timeline.lanes) };
+    // (from the end of the first second on there is another thread, which waits for half of the time)
+    assert_eq!(
+        columns(all),
+        [
+            (6, [600.0, 0.0]),
+            (7, [600.0, 100.0]),
+            (9, [600.0, 300.0]),
+            (9, [600.0, 300.0]),
+            (9, [600.0, 300.0])
+        ]
+    );
+    // the other one's ten samples are too few for two columns
+    assert_eq!(thread.thread.unwrap().tid, 7);
+    assert_eq!(columns(thread), vec![(10, [1000.0, 0.0]); 3]);
+}
+
+#[test]
+fn the_page_has_lanes_that_say_what_is_in_use() {
+    let text = section(&profile(), "timeline");
+    for said in [
+        "CPU time over time",
+        "Up to 1.55 CPUs in use, by the times of 40 samples, some 8 in a column.",
+        "each up to 1.03 CPUs in use",
+        "thread 7 a.out",
+        "0 ns to 580 ms\n1.03 CPUs in use, 6 samples\nretiring 100.0 %<",
+        "9 samples\nretiring 66.7 %\ncannot be told 33.3 %<",
+        "data-end=\"2900000001\"",
+    ] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    assert_eq!((text.matches("class=\"time\"").count(), text.matches("<button").count()), (2, 5));
+    assert!(text.contains("<path class=\"a0\"") && text.contains("<path class=\"rest\""), "{text}");
+    assert!(!text.contains("SIMULATED"));
+    assert!(section(&Profile { simulated: Some("timer"), ..profile() }, "timeline").contains("SIMULATED"));
+}
+
+#[test]
+fn samples_of_an_event_are_events_a_second() {
+    let text = section(&conditional(), "timeline");
+    assert!(text.contains("cycles in stretches where ipc &lt; 0.5 over time"), "{text}");
+    assert!(text.contains("Up to 1,551,724,137 cycles a second"), "{text}");
+    let others = ["CPU", "Colours", "retiring", "cannot be told", "\"a0\""];
+    assert!(others.iter().all(|other| !text.contains(other)), "{text}");
+}
+
+#[test]
+fn few_samples_or_such_of_no_time_have_no_timeline() {
+    let with = |samples: Vec<ProfiledSample>| section(&Profile { samples, ..profile() }, "timeline");
+    assert_eq!(with(Vec::new()), "");
+    assert_eq!(with(samples()[..15].to_vec()), "");
+    assert_ne!(with(samples()[..16].to_vec()), "");
+    // all at once
+    let at_once = |sample: ProfiledSample| ProfiledSample { at_ns: 0, ..sample };
+    assert_ne!(with(samples().into_iter().map(at_once).collect()), "");
+}
