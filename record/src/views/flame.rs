@@ -9,7 +9,7 @@ mod file;
 mod frames;
 
 pub(super) use file::svg;
-pub(super) use frames::{Callees, Flames, Width};
+pub(super) use frames::{Callees, FlameFrame, Flames, FrameKind, FrameLook, Width};
 
 use crate::profile::{FunctionFigures, Profile, ProfiledCore};
 use topdown::LEVEL_1;

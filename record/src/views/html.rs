@@ -1,6 +1,7 @@
 //! The profile as a page that needs no other file, no network, and but for zoom and search in flame graphs no script.
 #![forbid(unsafe_code)]
 
+mod call_tree;
 mod listing;
 mod threads;
 mod timeline;
@@ -46,6 +47,7 @@ pub(super) fn html(profile: &Profile, heading: &Heading) -> String {
         (timeline::section(profile))
         (threads::section(profile))
         @if !profile.cores.is_empty() { (graphs(profile)) }
+        (call_tree::section(profile))
         footer {
             "libtopdown " (env!("CARGO_PKG_VERSION")) ". Each figure is in its interval with a probability of 95 %; docs/record-method.md says how."
         }

@@ -1,3 +1,4 @@
+mod call_tree;
 mod damaged;
 mod firefox;
 mod lines;

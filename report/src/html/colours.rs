@@ -298,6 +298,7 @@ const BEHIND: &[(&str, &[&str])] = &[
     (".axis", &["card"]),
     (".zoom button", &[]),
     (".graphs button", &[]),
+    (".calls .head", &["card"]),
     (".lines summary", &["card"]),
     (".lines .warn", &["card"]),
     (".source th", &["card"]),
@@ -322,6 +323,7 @@ const SHAPES: &[&str] = &[
     "svg.time .tips rect:hover",
     "svg.time .chosen",
     "svg.flame .untold",
+    ".calls .swatch .untold",
     "svg.flame .page",
 ];
 

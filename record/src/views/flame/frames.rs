@@ -34,16 +34,27 @@ pub(crate) enum Callees {
 
 /// What a frame is of.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum FrameKind<'p> {
+pub(crate) enum FrameKind<'p> {
     /// All that ran on a kind of core.
     Core(usize),
     Function(usize, &'p (String, String)),
 }
 
+/// Frames of one function in one place, and those in them.
 #[derive(Default)]
-struct FlameFrame<'p> {
-    ns: f64,
-    inner: BTreeMap<FrameKind<'p>, FlameFrame<'p>>,
+pub(crate) struct FlameFrame<'p> {
+    pub ns: f64,
+    pub inner: BTreeMap<FrameKind<'p>, FlameFrame<'p>>,
+}
+
+/// How a frame is shown.
+pub(crate) struct FrameLook<'p> {
+    pub name: &'p str,
+    pub module: &'p str,
+    /// Of the style: the category that has most of the function's own slots.
+    pub class: String,
+    /// The same in words.
+    pub bottleneck: String,
 }
 
 /// A graph.
@@ -134,11 +145,11 @@ impl<'p> Flames<'p> {
         }
         html! {
             @for (of, inner, x) in placed.into_iter().filter(|(_, inner, _)| self.is_shown(inner)) {
-                @let (name, class, tooltip) = self.described(of, inner);
-                svg class=(class) x=(percent(x)) y=(y) width=(percent(inner.ns / self.root.ns)) height=(FILLED) {
-                    title { (HtmlText(&name)) (tooltip) }
+                @let look = self.look(of);
+                svg class=(look.class) x=(percent(x)) y=(y) width=(percent(inner.ns / self.root.ns)) height=(FILLED) {
+                    title { (HtmlText(look.name)) (self.tooltip(&look, inner)) }
                     rect width="100%" height="100%" {}
-                    text x="4" y="12" { (HtmlText(&name)) }
+                    text x="4" y="12" { (HtmlText(look.name)) }
                 }
                 "\n"
                 (self.within(inner, x, row + 1, rows))
@@ -146,8 +157,12 @@ impl<'p> Flames<'p> {
         }
     }
 
-    /// Name, class, and the rest of the tooltip.
-    fn described(&self, of: FrameKind<'p>, frame: &FlameFrame) -> (String, String, String) {
+    /// All of it: no frame, but what holds those of each kind of core.
+    pub fn root(&self) -> &FlameFrame<'p> {
+        &self.root
+    }
+
+    pub fn look(&self, of: FrameKind<'p>) -> FrameLook<'p> {
         let (core, name, module, figures) = match of {
             FrameKind::Core(core) => {
                 (core, self.profile.cores[core].name, "", Some(&self.profile.cores[core].all))
@@ -165,14 +180,19 @@ impl<'p> Flames<'p> {
                 (format!("a{k}"), format!("{} {value:.1} ± {error:.1} %", topdown::LEVEL_1[k].title()))
             }
         };
+        FrameLook { name, module, class, bottleneck }
+    }
+
+    /// The tooltip, behind the name.
+    fn tooltip(&self, look: &FrameLook, frame: &FlameFrame) -> String {
         let part = 100.0 * frame.ns / self.root.ns;
         let what = if self.width == Width::Time { "the time" } else { "the time of wasted slots" };
         let (what, amount) = match self.profile.event() {
             None => (what, time(frame.ns)),
             Some(held) => (held.of.all(), format!("{} {}", thousands(frame.ns as u64), held.event)),
         };
-        let module = if module.is_empty() { String::new() } else { format!(" ({module})") };
+        let module = if look.module.is_empty() { String::new() } else { format!(" ({})", look.module) };
         let module = topdown_report::clean(&module);
-        (name.into(), class, format!("{module}\n{part:.1} % of {what}, {amount}\n{bottleneck}"))
+        format!("{module}\n{part:.1} % of {what}, {amount}\n{}", look.bottleneck)
     }
 }
