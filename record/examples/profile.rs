@@ -8,7 +8,7 @@ use topdown::SampledEvents;
 use topdown_record::views::{Heading, View};
 use topdown_record::{
     CallGraph, CallStack, EstimatedShares, FunctionFigures, Limit, NoShares, Pace, Profile, ProfiledCore,
-    ProfiledFunction, ProfiledLine, SourceLine, Sources, StackFrame, Unseen,
+    ProfiledFunction, ProfiledLine, ProfiledSample, ProfiledThread, SourceLine, Sources, StackFrame, Unseen,
 };
 use topdown_report::ShareInterval;
 
@@ -83,6 +83,33 @@ fn lines(name: &str, seconds: u64, all: u64) -> Vec<ProfiledLine> {
     Some(name).filter(of).map_or(Vec::new(), |_| parts.into_iter().zip(numbers).map(line).collect())
 }
 
+const THREADS: u64 = 4;
+const SAMPLE_NS: u64 = SECOND / 4;
+
+/// Of the first threads it is told what their slots did.
+fn thread(number: u64, all: u64, events: &SampledEvents) -> ProfiledThread {
+    let shares = if number < 2 { Ok(told(events, [30, 10, 20], 3)) } else { Err(NoShares::Few(4)) };
+    let figures = figures(all / THREADS, all, shares);
+    ProfiledThread { tid: 1000 + number as i32, process: "solver".into(), core: 0, figures }
+}
+
+/// Stacks in their order, each for as long as its time by four threads at once.
+fn samples() -> Vec<ProfiledSample> {
+    let mut order: Vec<(&[&str], u64)> =
+        STACKS.iter().map(|(stack, seconds, _)| (*stack, *seconds)).collect();
+    order.sort_unstable(); // (as those of a profile)
+    let seconds =
+        order.iter().enumerate().flat_map(|(stack, (_, n))| std::iter::repeat_n(stack, *n as usize));
+    let quarters = seconds.flat_map(|stack| std::iter::repeat_n(stack, THREADS as usize));
+    let sample = |(number, stack): (u64, usize)| ProfiledSample {
+        at_ns: number / THREADS * SAMPLE_NS,
+        thread: 1000 + (number % THREADS) as i32,
+        weight_ns: SAMPLE_NS,
+        stack,
+    };
+    (0..).zip(quarters).map(sample).collect()
+}
+
 fn profile() -> Profile {
     let events = SampledEvents::of_core("Golden or Raptor Cove, bare counters").expect("a core");
     let all: u64 = STACKS.iter().map(|(_, seconds, _)| seconds).sum();
@@ -132,8 +159,8 @@ fn profile() -> Profile {
             .collect(),
         cores: vec![core],
         functions,
-        samples: Vec::new(),
-        by_thread: Vec::new(),
+        samples: samples(),
+        by_thread: (0..THREADS).map(|number| thread(number, all, &events)).collect(),
         elapsed: Duration::from_secs(all),
         bursts: 100 * all as usize,
         threads: 4,

@@ -3,6 +3,7 @@
 
 mod call_tree;
 mod listing;
+mod sorting;
 mod threads;
 mod timeline;
 
@@ -12,6 +13,7 @@ use super::{Heading, remarks};
 use crate::event_sampling::SamplesOf;
 use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledFunction};
 use maud::{Markup, html};
+use sorting::SortKey;
 use topdown_report::page::{self, HtmlText};
 use topdown_report::{SIMULATED, chart, count, thousands};
 
@@ -52,7 +54,7 @@ pub(super) fn html(profile: &Profile, heading: &Heading) -> String {
             "libtopdown " (env!("CARGO_PKG_VERSION")) ". Each figure is in its interval with a probability of 95 %; docs/record-method.md says how."
         }
     };
-    page::page(heading.command, STYLE, &content, &[flame::SCRIPT, chart::SCRIPT].concat())
+    page::page(heading.command, STYLE, &content, &[flame::SCRIPT, chart::SCRIPT, sorting::SCRIPT].concat())
 }
 
 /// Where most of it is, and what to run next.
@@ -61,6 +63,7 @@ fn next_steps(profile: &Profile, heading: &Heading) -> Markup {
     html! {
         @if !next.lines.is_empty() || !next.steps.is_empty() {
             section.card #next {
+                h2 { "In short" }
                 @for line in &next.lines { p { (HtmlText(line)) } }
                 (page::steps(&next.steps))
             }
@@ -73,6 +76,7 @@ fn of_core(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup {
     let (told, untold): (Vec<_>, Vec<_>) =
         remarks::listed(profile, place).partition(|function| function.own.told(&core.nodes).is_ok());
     let (processes, remarks) = (remarks::processes(profile, place), remarks::of_core(profile, place, core));
+    let functions = told.len() + untold.len();
     html! {
         section.card.core {
             div.whole {
@@ -89,12 +93,18 @@ fn of_core(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup {
                 span { "level 1 above, its parts (level 2) below" }
             }
         }
-        section.card.functions {
-            h2 { "Functions that waste most slots" }
-            @if told.iter().chain(&untold).any(|function| !function.lines.is_empty()) { p.meta { (ABOUT_LINES) } }
-            @for (k, function) in told.iter().enumerate() { (row(profile, core, function, &function.own, Some(k == 0))) }
-            @if told.is_empty() { p.meta { "Of none it can be told." } }
-            @for remark in &remarks { p.meta { (remark) } }
+        div.function-list {
+            section.card.functions {
+                h2 { "Functions that waste most slots" }
+                @if functions > 1 { (sorting::controls(&SortKey::of_shares(core), functions)) }
+                @if told.iter().chain(&untold).any(|function| !function.lines.is_empty()) { p.meta { (ABOUT_LINES) } }
+                div.rows {
+                    @for (k, function) in told.iter().enumerate() { (row(profile, core, function, &function.own, Some(k == 0))) }
+                }
+                @if told.is_empty() { p.meta { "Of none it can be told." } }
+                @for remark in &remarks { p.meta { (remark) } }
+            }
+            (cannot_be_told(profile, core, &untold))
         }
         @if !processes.is_empty() {
             section.card.functions {
@@ -102,11 +112,17 @@ fn of_core(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup {
                 @for process in processes { (row(profile, core, process, &process.inclusive, None)) }
             }
         }
+    }
+}
+
+/// Functions of which shares are not known.
+fn cannot_be_told(profile: &Profile, core: &ProfiledCore, untold: &[&ProfiledFunction]) -> Markup {
+    html! {
         @if !untold.is_empty() {
             section.card.untold {
                 h2 { "Functions of which it cannot be told" }
-                @for function in &untold {
-                    div.region {
+                @for function in untold {
+                    div.region data-values=(sorting::values(profile, core, function)) {
                         (name(function))
                         div {
                             (function.own.time) " of the time"
@@ -131,7 +147,7 @@ fn of_samples(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup {
     };
     let part = |function: &ProfiledFunction, figures: &FunctionFigures, listing: &Markup| {
         html! {
-            div.region {
+            div.region data-values=(sorting::values(profile, core, function)) {
                 (name(function))
                 div {
                     (figures.time) " of " (all) ", " (count(figures.bursts as u64, "sample"))
@@ -143,12 +159,18 @@ fn of_samples(profile: &Profile, place: usize, core: &ProfiledCore) -> Markup {
         }
     };
     let processes = remarks::processes(profile, place);
+    let functions: Vec<&ProfiledFunction> = remarks::listed(profile, place).collect();
     html! {
-        section.card.functions {
-            h2 { (core.name) ": functions " (have_most) }
-            @if let Some(remark) = remarks::of_unlisted(profile, place) { p.meta { (remark) } }
-            @for (k, function) in remarks::listed(profile, place).enumerate() {
-                (part(function, &function.own, &listing::section(profile, function, k == 0)))
+        div.function-list {
+            section.card.functions {
+                h2 { (core.name) ": functions " (have_most) }
+                @if functions.len() > 1 { (sorting::controls(&SortKey::of_parts(profile.is_of_time()), functions.len())) }
+                @if let Some(remark) = remarks::of_unlisted(profile, place) { p.meta { (remark) } }
+                div.rows {
+                    @for (k, function) in functions.iter().enumerate() {
+                        (part(function, &function.own, &listing::section(profile, function, k == 0)))
+                    }
+                }
             }
         }
         @if !processes.is_empty() {
@@ -183,7 +205,7 @@ fn row(
 ) -> Markup {
     let wasted = 100.0 * figures.wasted(&core.nodes).unwrap_or(0.0);
     html! {
-        div.region {
+        div.region data-values=(sorting::values(profile, core, function)) {
             div {
                 (name(function))
                 div.meta { (figures.time) " of the time" br; "wasted in it: " (format!("{wasted:.1} %")) }

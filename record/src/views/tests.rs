@@ -1,6 +1,7 @@
 mod call_tree;
 mod damaged;
 mod firefox;
+mod functions;
 mod lines;
 mod next;
 mod processes;
