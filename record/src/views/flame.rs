@@ -7,9 +7,11 @@
 
 mod file;
 mod frames;
+mod largest;
 
 pub(super) use file::svg;
 pub(super) use frames::{Callees, FlameFrame, Flames, FrameKind, FrameLook, Width};
+pub(super) use largest::LargestFrames;
 
 use crate::profile::{FunctionFigures, Profile, ProfiledCore};
 use topdown::LEVEL_1;

@@ -283,6 +283,7 @@ fn graph(title: &str, width: &str, flames: &Flames) -> Markup {
                     (format!("{:.1} %", 100.0 * flames.unknown)) " of the time is not in it: of the innermost functions it cannot be told"
                 }
             }
+            @if let Some(most) = flames.is_cut_to() { p.meta { "the " (thousands(most as u64)) " largest frames" } }
             svg.flame width="100%" height=(flames.height()) role="img" aria-label={ (title) ", " (width) } { (flames.frames()) }
         }
         "\n"

@@ -1,6 +1,6 @@
 //! Frames as a tree, and its picture.
 
-use super::{GREY, dominant};
+use super::{GREY, LargestFrames, dominant};
 use crate::profile::{CallStack, Profile};
 use crate::views::index::FunctionIndex;
 use maud::{Markup, html};
@@ -13,6 +13,8 @@ const ROW: usize = 18;
 const FILLED: usize = ROW - 1;
 /// Narrower frames are left out: one burst in 5,000.
 const THIN: f64 = 0.0002;
+/// Of more frames in a graph the smallest are left out.
+const MOST_FRAMES: usize = 3000;
 
 /// What a frame's width stands for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -64,14 +66,16 @@ pub(crate) struct Flames<'p> {
     width: Width,
     callees: Callees,
     root: FlameFrame<'p>,
+    shown: LargestFrames,
     /// Of all time, the part of functions of which it is not known how wide they are.
     pub unknown: f64,
 }
 
 impl<'p> Flames<'p> {
     pub fn new(profile: &'p Profile, width: Width, callees: Callees) -> Flames<'p> {
-        let (index, root) = (FunctionIndex::new(profile), FlameFrame::default());
-        let mut flames = Flames { profile, index, width, callees, root, unknown: 0.0 };
+        let (index, root, shown) =
+            (FunctionIndex::new(profile), FlameFrame::default(), LargestFrames::default());
+        let mut flames = Flames { profile, index, width, callees, root, shown, unknown: 0.0 };
         let (mut all, mut unknown) = (0.0, 0.0);
         for (stack, ns) in &profile.stacks {
             let ns = *ns as f64;
@@ -82,6 +86,7 @@ impl<'p> Flames<'p> {
             }
         }
         flames.unknown = if all > 0.0 { unknown / all } else { 0.0 };
+        flames.shown = LargestFrames::of(&flames.root, THIN * flames.root.ns, MOST_FRAMES);
         flames
     }
 
@@ -111,7 +116,12 @@ impl<'p> Flames<'p> {
     }
 
     fn is_shown(&self, frame: &FlameFrame) -> bool {
-        frame.ns > 0.0 && frame.ns >= THIN * self.root.ns
+        self.shown.has(frame)
+    }
+
+    /// So many have a frame, and smaller ones have none; None: all that are not too thin have one.
+    pub fn is_cut_to(&self) -> Option<usize> {
+        self.shown.is_cut.then_some(MOST_FRAMES)
     }
 
     /// Rows of frames.

@@ -2,11 +2,9 @@
 #![forbid(unsafe_code)]
 
 use crate::profile::Profile;
-use crate::views::flame::{Callees, FlameFrame, Flames, FrameKind, FrameLook, Width};
+use crate::views::flame::{Callees, FlameFrame, Flames, FrameKind, FrameLook, LargestFrames, Width};
 use crate::views::remarks;
 use maud::{Markup, html};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, HashSet};
 use topdown_report::page::HtmlText;
 use topdown_report::{SIMULATED, percent, thousands};
 
@@ -19,51 +17,17 @@ const DEEPEST_OPEN: usize = 20;
 const LITTLE: f64 = 0.0005;
 
 struct CallTree<'p> {
-    flames: &'p Flames<'p>,
+    flames: Flames<'p>,
     /// Nanoseconds (or events) of all.
     all: f64,
-    shown: ShownFrames<'p>,
-}
-
-/// Frames that have a row, and whether others of as much have none.
-struct ShownFrames<'p> {
-    frames: HashSet<*const FlameFrame<'p>>,
-    is_cut: bool,
-}
-
-impl<'p> ShownFrames<'p> {
-    /// The largest first, and of those that are as large the outermost: so none is without its callers.
-    fn of(root: &'p FlameFrame<'p>, least: f64) -> ShownFrames<'p> {
-        let entry = |frame: &'p FlameFrame<'p>, depth: usize, number: usize| {
-            ((frame.ns as u64, Reverse(depth), Reverse(number)), std::ptr::from_ref(frame))
-        };
-        let (mut frames, mut waiting, mut number) = (HashSet::new(), BTreeMap::from([entry(root, 0, 0)]), 0);
-        let mut known = HashMap::from([(std::ptr::from_ref(root), root)]);
-        while let Some(((_, Reverse(depth), _), place)) = waiting.pop_last() {
-            if frames.len() > MOST_ROWS {
-                return ShownFrames { frames, is_cut: true };
-            }
-            frames.insert(place);
-            let inner = known.remove(&place).into_iter().flat_map(|frame| frame.inner.values());
-            for frame in inner.filter(|inner| inner.ns >= least) {
-                number += 1;
-                known.insert(std::ptr::from_ref(frame), frame);
-                waiting.extend([entry(frame, depth + 1, number)]);
-            }
-        }
-        ShownFrames { frames, is_cut: false }
-    }
-
-    fn has(&self, frame: &FlameFrame<'p>) -> bool {
-        self.frames.contains(&std::ptr::from_ref(frame))
-    }
+    shown: LargestFrames,
 }
 
 pub(super) fn section(profile: &Profile) -> Markup {
     let flames = Flames::new(profile, Width::Time, Callees::Above);
     let all = flames.root().ns;
-    let shown = ShownFrames::of(flames.root(), remarks::LEAST_TIME * all);
-    let tree = CallTree { flames: &flames, all, shown };
+    let shown = LargestFrames::of(flames.root(), remarks::LEAST_TIME * all, MOST_ROWS);
+    let tree = CallTree { flames, all, shown };
     let of = profile.held.as_ref().map_or("the time", |held| held.of.all());
     html! {
         @if all > 0.0 {

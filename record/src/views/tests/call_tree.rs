@@ -85,3 +85,17 @@ fn small_parts_are_counted_and_a_page_stays_small() {
     assert!(rows_of.windows(2).all(|pair| pair[1].0 <= pair[0].0 + 1));
     assert!(large.contains("and all but the 2,000 largest.") && large.len() < 1_500_000, "{}", large.len());
 }
+
+/// Places in memory tell frames apart: of a graph that has been moved, too.
+#[test]
+fn a_graph_of_very_many_frames_has_the_largest() {
+    let all: Vec<_> = (0..100).map(|number| (number, 127, 1000 + number as u64)).collect();
+    let page = page(&deep(&all));
+    for graph in [&frames(&page)[0], &frames(&page)[2]] {
+        assert_eq!(graph.len(), 3000);
+        // (whole stacks, of the largest)
+        assert!(!named(graph, "f99_126").is_empty() && named(graph, "f0_0").is_empty());
+    }
+    assert!(page.contains("the 3,000 largest frames") && page.len() < 4_000_000, "{}", page.len());
+    assert!(!super::page(&profile()).contains("largest frames"));
+}
