@@ -3,11 +3,11 @@ document.querySelectorAll(".function-list").forEach(list => {
   const tools = list.querySelector(".sorting");
   if (!tools) return;
   const field = tools.querySelector(".filter"), found = tools.querySelector("output"), keys = [...tools.querySelectorAll("button")];
-  const all = [...list.querySelectorAll("[data-values]")], told = list.querySelector(".rows"), sorted = all.filter(row => row.parentNode === told);
+  const all = [...list.querySelectorAll("[data-values]")], told = list.querySelector(".rows"), as_they_come = all.filter(row => row.parentNode === told);
   const name = row => row.querySelector(".name").textContent, value = (row, place) => Number(row.dataset.values.split(" ")[place]);
   const sort = key => {
     const place = key.dataset.key === "name" ? -1 : tools.dataset.order.split(" ").indexOf(key.dataset.key);
-    sorted.sort(place < 0 ? (a, b) => name(a).localeCompare(name(b)) : (a, b) => value(b, place) - value(a, place))
+    [...as_they_come].sort(place < 0 ? (a, b) => name(a).localeCompare(name(b)) : (a, b) => value(b, place) - value(a, place))
       .forEach(row => told.append(row));
     keys.forEach(other => other.setAttribute("aria-pressed", other === key));
   };
