@@ -11,22 +11,23 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use topdown::deep_tree;
-use topdown_report::steps::{Means, quoted};
+use topdown_report::steps::{ABRIDGED, Means, SOME_COMMAND, quoted};
 
 const DEVICES: &str = "/sys/bus/event_source/devices";
 /// What samples addresses of loads: Intel's PEBS, as far as the kernel offers it, AMD's IBS, and Arm's SPE.
 const SAMPLERS: [&str; 4] = ["cpu/events/mem-loads", "cpu_core/events/mem-loads", "ibs_op", "arm_spe_0"];
 /// A longer command line is not repeated.
-const LONGEST: usize = 40;
-/// What stands for it then.
-const SOME_COMMAND: &str = "-- COMMAND";
+const LONGEST: usize = 160;
 
 /// Of a command.
 pub fn of_command(command: &[OsString]) -> Means {
     let words: Option<Vec<String>> = command.iter().map(|word| word.to_str().map(quoted)).collect();
     let line = words.map(|words| format!("-- {}", words.join(" ")));
     let is_short = |line: &String| line.chars().count() <= LONGEST && !line.chars().any(char::is_control);
-    here(line.filter(is_short).unwrap_or(SOME_COMMAND.into()), None)
+    // (a line's end in a word is nothing that one line can show)
+    let line = line.filter(is_short);
+    let is_abridged = line.is_none();
+    here(line.unwrap_or(SOME_COMMAND.into()), None).and(ABRIDGED, is_abridged)
 }
 
 /// The same where no slots are counted: what time alone is told by is tried.
@@ -94,6 +95,8 @@ mod tests {
     #[test]
     fn a_command_is_repeated_as_a_shell_takes_it_unless_it_is_long() {
         assert_eq!(whom(&["./a.out", "a b", "$HOME"]), "-- ./a.out 'a b' '$HOME'");
+        let script = r#"cd /tmp; ./ex "a b" | tail -n 100; echo done"#;
+        assert_eq!(whom(&["sh", "-c", script]), format!("-- sh -c '{script}'"));
         assert_eq!(whom(&["./a.out", &"x".repeat(LONGEST)]), SOME_COMMAND);
         assert_eq!(whom(&["./a.out", "two\nlines"]), SOME_COMMAND);
         assert_eq!(of(&StatTarget::Processes([7, 9].into())).whom, "-p 7,9");

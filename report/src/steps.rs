@@ -1,6 +1,8 @@
 //! Commands to run next, of those that work here (`steps.list`).
 #![forbid(unsafe_code)]
 
+use crate::terminal::{Layout, columns};
+use crate::words::clean;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -24,10 +26,18 @@ pub struct Step {
 }
 
 impl Step {
-    /// For a shell, which takes the reason for a comment.
+    /// For a shell, which takes the reason for a comment. A command is never wrapped, since a line's end would end it or stand in a word:
+    /// where the two do not fit a terminal's line, the reason stands below.
     #[must_use]
-    pub fn text(&self) -> String {
-        format!("{} # {}", self.command, self.why)
+    pub fn lines(&self, indent: usize, layout: &Layout) -> Vec<String> {
+        let indent = " ".repeat(indent);
+        let command = format!("{indent}{}", clean(&self.command));
+        let whole = format!("{command} # {}", self.why);
+        if !layout.is_terminal || columns(&whole) <= layout.columns {
+            return vec![whole];
+        }
+        let comment = format!("{indent}  # ");
+        [command].into_iter().chain(layout.lines(&comment, &comment, &self.why)).collect()
     }
 }
 
@@ -46,6 +56,12 @@ pub struct Means {
 
 /// What needs counters.
 const COUNTED: [&str; 2] = ["deep", "perf-mem"];
+/// In `Means::has`: the command is too long to be repeated.
+pub const ABRIDGED: &str = "abridged";
+/// What stands for it then.
+pub const SOME_COMMAND: &str = "-- COMMAND";
+/// And what that is.
+const ABRIDGED_IS: &str = "; COMMAND: the same as above";
 
 impl Means {
     /// The same with one thing more, if that is there.
@@ -116,6 +132,10 @@ pub fn steps(after: &str, named: &[String], means: &Means) -> Vec<Step> {
         }
     }
     steps.truncate(MOST);
+    if means.has.contains(ABRIDGED) {
+        let first = steps.iter_mut().find(|step| step.command.ends_with(SOME_COMMAND));
+        first.into_iter().for_each(|step| step.why += ABRIDGED_IS);
+    }
     steps
 }
 
@@ -176,6 +196,27 @@ mod tests {
             commands("profile", &[], &["hooked"])
                 .contains(&"topdown run --regions libm.so.6:exp -- ./a.out".into())
         );
+    }
+
+    #[test]
+    fn a_command_is_not_wrapped_and_what_is_not_repeated_is_said_once() {
+        let whom = "-- sh -c 'cd /tmp;  ./a.out \"a b\" | tail -n 1000000 # and more'".to_string();
+        let long = Means { whom: whom.clone(), ..means(&[]) };
+        let narrow = Layout { is_terminal: true, columns: 60, ..Layout::FILE };
+        let step = &steps("count", &["retiring".into()], &long)[0];
+        let lines = step.lines(2, &narrow);
+        assert_eq!(lines[0], format!("  topdown record --lines {whom}"));
+        assert_eq!(lines[1..], ["    # functions and lines that waste them"]);
+        assert_eq!(
+            step.lines(2, &Layout { columns: 200, ..narrow }),
+            [format!("{} # {}", lines[0], step.why)]
+        );
+        let abridged = Means { whom: SOME_COMMAND.into(), ..means(&["deep", ABRIDGED]) };
+        let whys: Vec<_> = steps("count", &["memory_bound".into()], &abridged)
+            .into_iter()
+            .map(|step| step.why.contains("COMMAND"))
+            .collect();
+        assert_eq!(whys, [true, false, false]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::bottlenecks;
 use crate::companions;
 use crate::extent::{ShownPlaces, regions_in};
 use crate::model::{Figures, Item, Region, Report, Thread, UNTOLD};
+use crate::steps::Step;
 use crate::terminal::{Layout, columns, short, shortened, told_apart};
 use crate::time_alone::{self, TimeTrees};
 use crate::words::{self, clean, percent, thousands, time};
@@ -45,6 +46,12 @@ impl Page {
     /// Words, wrapped; further lines begin two columns further in.
     fn line(&mut self, indent: usize, text: &str) {
         self.painted(indent, text, |_, text| text.into());
+    }
+
+    fn steps(&mut self, steps: &[Step]) {
+        for line in steps.iter().flat_map(|step| step.lines(2, &self.layout)) {
+            self.out += &(line + "\n");
+        }
     }
 
     fn heading(&mut self, text: &str) {
@@ -117,7 +124,7 @@ fn fill(page: &mut Page, report: &Report) {
         overview(page, report);
     }
     wasted(page, report);
-    report.steps.iter().for_each(|step| page.line(2, &clean(&step.text())));
+    page.steps(&report.steps);
     let whole =
         if report.outside.is_some() { "whole program, counted from outside" } else { "whole program" };
     block(page, whole, &report.whole, false, report.whole.time.text());
@@ -170,7 +177,7 @@ fn unmeasured(page: &mut Page, report: &Report, command: &str, much: &str) {
     if report.run.is_some() {
         page.line(2, much);
         report.whole.time.total_text().iter().for_each(|time| page.line(2, time));
-        report.steps.iter().for_each(|step| page.line(2, &clean(&step.text())));
+        page.steps(&report.steps);
     }
 }
 
@@ -204,7 +211,7 @@ fn times(page: &mut Page, report: &Report) {
     }
     if !report.steps.is_empty() && report.machines.is_empty() {
         page.out += "\nnext:\n";
-        report.steps.iter().for_each(|step| page.line(2, &clean(&step.text())));
+        page.steps(&report.steps);
     }
 }
 

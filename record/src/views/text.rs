@@ -250,7 +250,7 @@ fn end(profile: &Profile, heading: &Heading, with_lines: bool, layout: &Layout) 
     let next = next::next(profile, heading, with_lines);
     let lines: String = next.lines.iter().map(|line| said(layout, line)).collect();
     let steps: String =
-        next.steps.iter().map(|step| said(layout, &format!("  {}", clean(&step.text())))).collect();
+        next.steps.iter().flat_map(|step| step.lines(2, layout)).map(|line| line + "\n").collect();
     match (&lines[..], &steps[..]) {
         ("", "") => String::new(),
         (_, "") => format!("\n{lines}"),
