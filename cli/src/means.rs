@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use crate::record::Sampled;
+use crate::simulation;
 use crate::stat::StatTarget;
 use crate::stat::levels::only_p_cores;
 use crate::sys;
@@ -62,7 +63,11 @@ pub fn of_file(file: &Path) -> Means {
 fn here(whom: String, cpus: Option<&BTreeSet<u32>>) -> Means {
     let has_perf = is_in_path("perf");
     let is_virtual = fs::read_to_string("/proc/cpuinfo").is_ok_and(|about| is_virtual(&about));
-    Means { whom, ..Means::default() }
+    let environment = match simulation::core() {
+        Ok(Some(_)) => simulation::assignment(),
+        _ => String::new(),
+    };
+    Means { whom, environment, ..Means::default() }
         .and("deep", deep_tree().is_some() && only_p_cores(cpus).is_ok())
         .and("may-kernel", sys::kernel_is_refused().is_empty())
         .and("perf", has_perf)

@@ -3,9 +3,16 @@
 
 use crate::stat::levels::{ReachedLevel, cause, deepest};
 use topdown::{CoreKind, Options, SourceKind, Target, TopDown};
+use topdown_report::steps::quoted;
 
 /// The environment variable: 1, or the name of a core.
 pub const VARIABLE: &str = "TOPDOWN_SIMULATE";
+
+/// It as a shell has to be told.
+pub fn assignment() -> String {
+    let value = std::env::var_os(VARIABLE).unwrap_or_default();
+    format!("{VARIABLE}={}", quoted(&value.to_string_lossy()))
+}
 
 /// What it asks for: a simulated core, whose name is empty for 1; None: what the machine counts.
 ///

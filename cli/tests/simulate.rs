@@ -281,3 +281,16 @@ fn a_core_is_simulated_by_its_name() {
         }
     }
 }
+
+/// A step of what is made up is made up, too; and a shell takes the command as it was given.
+#[test]
+fn what_to_run_next_is_simulated_and_quoted() {
+    let output = simulated("Zen 5", &[&["stat", "--"], &BUSY[..]].concat()).output().unwrap();
+    let said = text(&output.stderr);
+    let step = said.lines().map(str::trim).find(|line| line.contains("topdown record --lines")).unwrap();
+    assert!(step.starts_with("TOPDOWN_SIMULATE='Zen 5' topdown record --lines -- sh -c 'i=0;"), "{said}");
+    let command = step.split_once(" #").map_or(step, |(command, _)| command);
+    let script = format!("topdown() {{ printf '%s|' \"$@\"; }}; {command}");
+    let words = text(&Command::new("sh").args(["-c", &script]).output().unwrap().stdout);
+    assert_eq!(words, format!("record|--lines|--|{}|", BUSY.join("|")));
+}

@@ -46,6 +46,8 @@ impl Step {
 pub struct Means {
     /// What is measured, as options and arguments: "-- ./program", "-p 12"; empty: no command would measure that again.
     pub whom: String,
+    /// Assignments before a command that measures that again: "TOPDOWN_SIMULATE=1"; empty: none.
+    pub environment: String,
     /// What is there, in the list's words.
     pub has: BTreeSet<&'static str>,
     /// The node that is located.
@@ -55,7 +57,9 @@ pub struct Means {
 }
 
 /// What needs counters.
-const COUNTED: [&str; 2] = ["deep", "perf-mem"];
+const COUNTED: [&str; 3] = ["deep", "perf", "perf-mem"];
+/// What the list calls the command, the processes or the CPUs.
+const WHOM: &str = "WHOM";
 /// In `Means::has`: the command is too long to be repeated.
 pub const ABRIDGED: &str = "abridged";
 /// What stands for it then.
@@ -89,12 +93,16 @@ impl Means {
 
     fn filled(&self, command: &str) -> String {
         let word = |word: &str| match word {
-            "WHOM" => self.whom.clone(),
+            WHOM => self.whom.clone(),
             "NODE" => self.node.clone(),
             "CALL" => quoted(&self.call),
             word => word.into(),
         };
-        command.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
+        let measures = command.split_whitespace().any(|word| word == WHOM);
+        let environment = self.environment.clone();
+        let words = command.split_whitespace().map(word);
+        let words = Some(environment).filter(|_| measures).into_iter().chain(words);
+        words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -150,6 +158,7 @@ mod tests {
             has: has.iter().copied().collect(),
             node: "dram_bound".into(),
             call: "libm.so.6:exp".into(),
+            ..Means::default()
         }
     }
 
@@ -196,6 +205,14 @@ mod tests {
             commands("profile", &[], &["hooked"])
                 .contains(&"topdown run --regions libm.so.6:exp -- ./a.out".into())
         );
+    }
+
+    #[test]
+    fn what_is_made_up_is_made_up_again() {
+        let simulated = Means { environment: "TOPDOWN_SIMULATE='Zen 5'".into(), ..means(&["deep", "perf"]) };
+        let of_nodes = steps("count", &["core_bound".into()], &simulated.without_counters());
+        let commands: Vec<_> = of_nodes.into_iter().map(|step| step.command).collect();
+        assert_eq!(commands, ["TOPDOWN_SIMULATE='Zen 5' topdown record --lines -- ./a.out"]);
     }
 
     #[test]
