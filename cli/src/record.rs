@@ -27,6 +27,7 @@ use topdown_record::{
     SourcePlace, lbr_of_cpus,
 };
 use topdown_report::Output;
+use topdown_report::steps::Means;
 use topdown_report::terminal::{Layout, Progress, Stream, say_written};
 
 /// Options of `topdown record`.
@@ -323,6 +324,22 @@ impl Arguments {
         }
     }
 
+    /// Options by which the same is recorded again. (Others say how much is sampled, or what is shown.)
+    fn kept_options(&self) -> String {
+        let callers = match self.call_graph {
+            CallGraph::FramePointers => String::new(),
+            CallGraph::Lbr => "--call-graph lbr".into(),
+            CallGraph::Dwarf(STACK) => "--call-graph dwarf".into(),
+            CallGraph::Dwarf(bytes) => format!("--call-graph dwarf,{bytes}"),
+        };
+        let duration =
+            self.duration.map_or(String::new(), |time| format!("--duration {}", time.as_secs_f64()));
+        let kernel = if self.kernel { "--kernel" } else { "" };
+        let stops = if self.ptrace { "--ptrace" } else { "" };
+        let options = [stops, kernel, &callers, &duration];
+        options.into_iter().filter(|option| !option.is_empty()).collect::<Vec<_>>().join(" ")
+    }
+
     /// Runs a command, and records it; if that is not possible it runs all the same.
     fn command(
         &self,
@@ -334,6 +351,7 @@ impl Arguments {
         command.args(rest);
         let (command_line, occasion) = (self.command_line(), sys::occasion());
         let means = self.of_cpus().map_or_else(|| means::of_command(&self.command), |cpus| means::of(&cpus));
+        let means = Means { options: self.kept_options(), ..means }.and("of-kernel", self.kernel);
         let heading = Heading { command: &command_line, occasion: &occasion, means: Some(&means) };
         let mut elapsed = Duration::ZERO;
         let write = |recorder: Option<AnyRecorder>, elapsed| {
@@ -375,7 +393,7 @@ impl Arguments {
         let mut recorder = recorder(&whom.pids(), true).map_err(failed)?;
         let (start, occasion, title) = (Instant::now(), sys::occasion(), whom.title());
         let command = topdown_report::clean(&title);
-        let means = means::of(&whom);
+        let means = Means { options: self.kept_options(), ..means::of(&whom) }.and("of-kernel", self.kernel);
         let heading = Heading { command: &command, occasion: &occasion, means: Some(&means) };
         self.keep(&mut recorder, &heading);
         recorder.run(self.until(&processes, Some(&interrupts)));

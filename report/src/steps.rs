@@ -46,6 +46,8 @@ impl Step {
 pub struct Means {
     /// What is measured, as options and arguments: "-- ./program", "-p 12"; empty: no command would measure that again.
     pub whom: String,
+    /// Options by which the same is recorded, in the same way: "--kernel"; empty: those that `topdown record` has without any.
+    pub options: String,
     /// Assignments before a command that measures that again: "TOPDOWN_SIMULATE=1"; empty: none.
     pub environment: String,
     /// What is there, in the list's words.
@@ -94,6 +96,7 @@ impl Means {
     fn filled(&self, command: &str) -> String {
         let word = |word: &str| match word {
             WHOM => self.whom.clone(),
+            "SAME" => self.options.clone(),
             "NODE" => self.node.clone(),
             "CALL" => quoted(&self.call),
             word => word.into(),
@@ -208,7 +211,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_up_is_made_up_again() {
+    fn options_that_decide_what_is_recorded_are_kept_and_the_simulated_core() {
+        let kernel = Means { options: "--kernel".into(), ..means(&["dwarf"]) };
+        let of_kernel = steps("time", &[], &kernel);
+        assert_eq!(of_kernel[0].command, "topdown record --kernel --lines -- ./a.out");
         let simulated = Means { environment: "TOPDOWN_SIMULATE='Zen 5'".into(), ..means(&["deep", "perf"]) };
         let of_nodes = steps("count", &["core_bound".into()], &simulated.without_counters());
         let commands: Vec<_> = of_nodes.into_iter().map(|step| step.command).collect();

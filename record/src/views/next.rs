@@ -106,10 +106,7 @@ pub(super) fn next(profile: &Profile, heading: &Heading, shows_lines: bool) -> N
     named.extend(sampled.filter(|part| is_of_time && part.high < 1.0 - MOST).map(|_| KERNEL.into()));
     let call = function.and_then(|function| hooked(profile, function));
     let has_lines = profile.functions.iter().any(|function| !function.lines.is_empty());
-    let mut means = heading.means.cloned().unwrap_or_default();
-    if profile.is_by_stops() && means.whom.starts_with("--") {
-        means.whom.insert_str(0, "--ptrace ");
-    }
+    let means = heading.means.cloned().unwrap_or_default();
     let means = if profile.simulated.is_some() { means.without_counters() } else { means };
     let means = Means { call: call.clone().unwrap_or_default(), ..means }
         .and("stops", profile.is_by_stops())

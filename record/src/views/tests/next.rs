@@ -96,6 +96,17 @@ fn of_time_alone_lines_callers_and_how_to_get_slots_are_next() {
 }
 
 #[test]
+fn a_step_keeps_what_decides_what_is_recorded() {
+    let profile = of_time();
+    let means = Means { options: "--call-graph dwarf".into(), ..means() };
+    let heading = Heading { means: Some(&means), ..HEADING };
+    let text = |profile: &Profile| String::from_utf8(View::Text.write(profile, &heading)).unwrap();
+    assert!(
+        text(&profile).contains("\n  topdown record --call-graph dwarf --lines -- ./a.out # their lines\n")
+    );
+}
+
+#[test]
 fn a_librarys_function_that_another_object_calls_can_be_a_region() {
     let mut profile = profile();
     let library = "libwork.so.1";
