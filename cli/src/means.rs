@@ -31,6 +31,13 @@ pub fn of_command(command: &[OsString]) -> Means {
     here(line.unwrap_or(SOME_COMMAND.into()), None).and(ABRIDGED, is_abridged)
 }
 
+/// Of a command of which `topdown record` samples time alone: what sees threads from their first instruction.
+pub fn from_the_start(means: Means) -> Means {
+    let may_all = matches!(Sampled::here(&["-a"]), Ok(Sampled::Time(..)));
+    let may_ptrace = Sampled::by_stops_here().is_ok();
+    means.and("may-ptrace", may_ptrace).and("may-all", may_all)
+}
+
 /// The same where no slots are counted: what time alone is told by is tried.
 pub fn without_slots(means: Means) -> Means {
     let has_timer = Sampled::here(&[]).is_ok();

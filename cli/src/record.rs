@@ -248,7 +248,7 @@ fn recorded(arguments: &Arguments) -> Result<End, Failure> {
     let recorder = |pids: &[i32], there: bool| sampled.recorder(arguments, pids, there);
     let end = match arguments.command.is_empty() {
         true => arguments.others(view, recorder),
-        false => arguments.command(view, recorder),
+        false => arguments.command(view, recorder, matches!(sampled, Sampled::Time(..))),
     };
     judged(end?, arguments.require.and_then(|required| sampled.lacks(required)))
 }
@@ -340,17 +340,22 @@ impl Arguments {
         options.into_iter().filter(|option| !option.is_empty()).collect::<Vec<_>>().join(" ")
     }
 
-    /// Runs a command, and records it; if that is not possible it runs all the same.
+    /// Runs a command, and records it; if that is not possible it runs all the same. `is_of_timer`: it samples time alone.
     fn command(
         &self,
         view: Option<View>,
         recorder: impl Fn(&[i32], bool) -> Result<AnyRecorder, String>,
+        is_of_timer: bool,
     ) -> Result<End, Failure> {
         let (program, rest) = self.command.split_first().expect("clap demands one");
         let mut command = Command::new(program);
         command.args(rest);
         let (command_line, occasion) = (self.command_line(), sys::occasion());
-        let means = self.of_cpus().map_or_else(|| means::of_command(&self.command), |cpus| means::of(&cpus));
+        let means = match self.of_cpus() {
+            Some(cpus) => means::of(&cpus),
+            None if is_of_timer => means::from_the_start(means::of_command(&self.command)),
+            None => means::of_command(&self.command),
+        };
         let means = Means { options: self.kept_options(), ..means }.and("of-kernel", self.kernel);
         let heading = Heading { command: &command_line, occasion: &occasion, means: Some(&means) };
         let mut elapsed = Duration::ZERO;

@@ -59,6 +59,9 @@ fn first_function(core: &ProfiledCore, function: &ProfiledFunction, is_of_time: 
     Some(format!("most wasted: {name}, {wasted} of the time: {}", verdict(&tree(core, &function.own)?)))
 }
 
+/// Of more than this part of the time that new threads may have had, it is said how to see them.
+const MUCH_UNSEEN: f64 = 0.1;
+
 /// Functions of a stack, the innermost first, without its process.
 fn innermost(stack: &CallStack) -> impl Iterator<Item = &(String, String)> {
     stack.functions().rev().filter(|(_, module)| module != crate::processes::PROCESS)
@@ -110,6 +113,7 @@ pub(super) fn next(profile: &Profile, heading: &Heading, shows_lines: bool) -> N
     let means = if profile.simulated.is_some() { means.without_counters() } else { means };
     let means = Means { call: call.clone().unwrap_or_default(), ..means }
         .and("stops", profile.is_by_stops())
+        .and("new", remarks::unseen_part(profile).is_some_and(|part| part > MUCH_UNSEEN))
         .and("hooked", call.is_some())
         .and("dwarf", has_lines)
         .and("lines", shows_lines)

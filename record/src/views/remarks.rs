@@ -367,9 +367,7 @@ pub fn says_no_callers(profile: &Profile) -> Option<String> {
 /// What threads did before they were sampled.
 fn of_unseen(profile: &Profile) -> Option<String> {
     let Unseen { threads, ns } = profile.unseen;
-    // (of events it is not known for how long all ran: as long as one thread did, at the least)
-    let seen = profile.cores.iter().map(|core| core.all.time_ns).sum::<u64>();
-    let part = profile.is_of_time().then(|| ns as f64 / (ns + seen).max(1) as f64);
+    let part = unseen_part(profile);
     let of_elapsed = ns as f64 / profile.elapsed.as_nanos().max(1) as f64;
     if threads == 0 && part.unwrap_or(of_elapsed) < LITTLE_UNSEEN {
         return None;
@@ -384,6 +382,13 @@ fn of_unseen(profile: &Profile) -> Option<String> {
         "Not sampled are new threads until their counters are open, and threads whose samples were lost or whose clock's counter others had. {ended}At most {:.1} ms{part} are not in this.",
         ns as f64 / 1e6
     ))
+}
+
+/// How much of all time is not sampled, at most. (Of events it is not known for how long all ran: as long as one thread did, at the least.)
+pub(super) fn unseen_part(profile: &Profile) -> Option<f64> {
+    let ns = profile.unseen.ns;
+    let seen = profile.cores.iter().map(|core| core.all.time_ns).sum::<u64>();
+    profile.is_of_time().then(|| ns as f64 / (ns + seen).max(1) as f64)
 }
 
 /// Where the functions of files and of generated code have no names, and how they get these.

@@ -96,6 +96,21 @@ fn of_time_alone_lines_callers_and_how_to_get_slots_are_next() {
 }
 
 #[test]
+fn of_new_threads_that_were_not_sampled_what_sees_them_is_next() {
+    let mut profile = of_time();
+    let means = means().and("may-ptrace", true).and("may-all", true);
+    let heading = Heading { means: Some(&means), ..HEADING };
+    let steps = |profile: &Profile| -> Vec<String> {
+        let text = String::from_utf8(View::Text.write(profile, &heading)).unwrap();
+        end(&text).iter().filter_map(|line| Some(line.split_once(" #")?.0.trim().into())).collect()
+    };
+    assert_eq!(steps(&profile)[0], "topdown record --lines -- ./a.out");
+    profile.unseen.ns = 10 * profile.cores.iter().map(|core| core.all.time_ns).sum::<u64>();
+    let [stops, all] = ["topdown record --ptrace --lines -- ./a.out", "topdown record --lines -a -- ./a.out"];
+    assert_eq!(steps(&profile)[..2], [stops, all]);
+}
+
+#[test]
 fn a_step_keeps_what_decides_what_is_recorded() {
     let profile = of_time();
     let means = Means { options: "--call-graph dwarf".into(), ..means() };
