@@ -5,7 +5,7 @@ use crate::record::Sampled;
 use crate::simulation;
 use crate::stat::StatTarget;
 use crate::stat::levels::only_p_cores;
-use crate::sys;
+use crate::{sys, unmeasured};
 use std::collections::BTreeSet;
 use std::env;
 use std::ffi::OsString;
@@ -19,6 +19,8 @@ const DEVICES: &str = "/sys/bus/event_source/devices";
 const SAMPLERS: [&str; 4] = ["cpu/events/mem-loads", "cpu_core/events/mem-loads", "ibs_op", "arm_spe_0"];
 /// A longer command line is not repeated.
 const LONGEST: usize = 160;
+/// What the list of steps calls a program for 32 bits.
+const OF_32_BIT: &str = "32-bit";
 
 /// Of a command.
 pub fn of_command(command: &[OsString]) -> Means {
@@ -28,20 +30,23 @@ pub fn of_command(command: &[OsString]) -> Means {
     // (a line's end in a word is nothing that one line can show)
     let line = line.filter(is_short);
     let is_abridged = line.is_none();
-    here(line.unwrap_or(SOME_COMMAND.into()), None).and(ABRIDGED, is_abridged)
+    here(line.unwrap_or(SOME_COMMAND.into()), None)
+        .and(ABRIDGED, is_abridged)
+        .and(OF_32_BIT, command.first().is_some_and(|program| unmeasured::is_32_bit(program)))
 }
 
 /// Of a command of which `topdown record` samples time alone: what sees threads from their first instruction.
 pub fn from_the_start(means: Means) -> Means {
     let may_all = matches!(Sampled::here(&["-a"]), Ok(Sampled::Time(..)));
-    let may_ptrace = Sampled::by_stops_here().is_ok();
+    let may_ptrace = !means.has.contains(OF_32_BIT) && Sampled::by_stops_here().is_ok();
     means.and("may-ptrace", may_ptrace).and("may-all", may_all)
 }
 
 /// The same where no slots are counted: what time alone is told by is tried.
 pub fn without_slots(means: Means) -> Means {
     let has_timer = Sampled::here(&[]).is_ok();
-    let has_stops = !has_timer && means.whom.starts_with("--") && Sampled::by_stops_here().is_ok();
+    let may_stop = means.whom.starts_with("--") && !means.has.contains(OF_32_BIT);
+    let has_stops = !has_timer && may_stop && Sampled::by_stops_here().is_ok();
     means.and("timer", has_timer).and("stops", has_stops)
 }
 

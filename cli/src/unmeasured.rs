@@ -6,6 +6,7 @@ use object::elf::{DT_NEEDED, EM_AARCH64, EM_X86_64, Machine};
 use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -78,13 +79,21 @@ pub fn refuses(program: &OsStr) -> Option<&'static str> {
     }
 }
 
+/// Whether a program is for 32 bits. (To open a FIFO is to wait for its writer.)
+pub fn is_32_bit(program: &OsStr) -> bool {
+    let path = find(program).filter(|path| path.is_file());
+    let file = path.and_then(|path| fs::File::open(path).ok());
+    let mut begin = [0; ELF_32.len()];
+    file.is_some_and(|mut file| file.read_exact(&mut begin).is_ok() && begin == *ELF_32)
+}
+
 /// Whether LD_PRELOAD reaches a program that is in these bytes.
 pub fn is_reached(elf: &[u8]) -> bool {
     about(elf).linked == Linkage::Dynamically
 }
 
 /// How an executable for 32 bits begins: its class is ELFCLASS32.
-const ELF_32: &[u8] = b"\x7fELF\x01";
+const ELF_32: &[u8; 5] = b"\x7fELF\x01";
 
 #[derive(Debug, PartialEq)]
 enum Linkage {
@@ -163,7 +172,9 @@ mod tests {
             refuses(path.as_os_str())
         };
         assert!(refused(1).unwrap().contains("32-bit"));
+        assert!(is_32_bit(path.as_os_str()));
         assert_eq!(refused(2), None);
+        assert!(!is_32_bit(path.as_os_str()));
         fs::remove_file(&path).unwrap();
     }
 }

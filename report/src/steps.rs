@@ -211,6 +211,15 @@ mod tests {
     }
 
     #[test]
+    fn of_a_32_bit_program_no_stops_are_named() {
+        let [timer, none] = [&["32-bit", "timer"][..], &["32-bit"]].map(|has| commands("nothing", &[], has));
+        assert_eq!(timer, ["topdown record --lines -- ./a.out", "topdown check"]);
+        assert_eq!(none, ["topdown check"]);
+        let why = |has| steps("nothing", &[], &means(has)).pop().unwrap().why;
+        assert!(why(&["32-bit"]).contains("32-bit") && !why(&[]).contains("32-bit"));
+    }
+
+    #[test]
     fn options_that_decide_what_is_recorded_are_kept_and_the_simulated_core() {
         let kernel = Means { options: "--kernel".into(), ..means(&["dwarf"]) };
         let of_kernel = steps("time", &[], &kernel);

@@ -6,7 +6,7 @@ use crate::require::{NOT_SIMULATED, Requirement};
 use crate::stat::StatTarget;
 use crate::stat::levels::cause;
 use crate::sys;
-use crate::{say, simulation};
+use crate::{say, simulation, unmeasured};
 use clap::Parser;
 use std::process::Command;
 use std::time::Duration;
@@ -126,6 +126,8 @@ impl Sampled {
                 "{why}; nor can time be sampled: {refused}{}",
                 if arguments.command.is_empty() || arguments.kernel {
                     ""
+                } else if unmeasured::is_32_bit(&arguments.command[0]) {
+                    "; nor can a 32-bit program be recorded by --ptrace"
                 } else {
                     "; --ptrace stops the command's threads and looks at them (debuggers and setuid programs do not work in it)"
                 }
