@@ -52,17 +52,48 @@ pub fn without_slots(means: Means) -> Means {
 
 /// Of others. (A thread alone is nothing that all commands know.)
 pub fn of(target: &StatTarget) -> Means {
-    let list = |numbers: Vec<String>| numbers.join(",");
     match target {
-        StatTarget::Processes(ids) => {
-            here(format!("-p {}", list(ids.iter().map(i32::to_string).collect())), None)
-        }
         StatTarget::Threads(_) => Means::default(),
-        StatTarget::Cpus(None) => here("-a".into(), None),
-        StatTarget::Cpus(Some(cpus)) => {
-            here(format!("-C {}", list(cpus.iter().map(u32::to_string).collect())), Some(cpus))
-        }
+        StatTarget::Cpus(Some(cpus)) => here(option(target), Some(cpus)),
+        _ => here(option(target), None),
     }
+}
+
+/// What names them on a command line.
+fn option(target: &StatTarget) -> String {
+    fn list<N: ToString>(numbers: &BTreeSet<N>) -> String {
+        numbers.iter().map(N::to_string).collect::<Vec<_>>().join(",")
+    }
+    match target {
+        StatTarget::Processes(ids) => format!("-p {}", list(ids)),
+        StatTarget::Threads(ids) => format!("-t {}", list(ids)),
+        StatTarget::Cpus(None) => "-a".into(),
+        StatTarget::Cpus(Some(cpus)) => format!("-C {}", list(cpus)),
+    }
+}
+
+/// Why others cannot be counted; with the command that samples their time, if one does.
+pub fn refusal_of(target: &StatTarget, why: &str) -> String {
+    let (option, of_what) = match target {
+        StatTarget::Threads(ids) => {
+            let processes: BTreeSet<String> = ids.iter().filter_map(|id| process_of(*id)).collect();
+            let all: Vec<String> = processes.into_iter().collect();
+            (format!("-p {}", all.join(",")), " of the whole process")
+        }
+        all => (option(all), ""),
+    };
+    match Sampled::of_others_here(&option.split(' ').collect::<Vec<_>>()) {
+        Ok(Sampled::Time(..)) => {
+            format!("{why}; time alone can be had{of_what}, by function: `topdown record {option}`")
+        }
+        _ => why.into(),
+    }
+}
+
+/// The id of the process of a thread.
+fn process_of(thread: i32) -> Option<String> {
+    let status = fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Tgid:")).map(|id| id.trim().into())
 }
 
 /// Of a recording: it can be read again, and no more.

@@ -124,3 +124,23 @@ fn what_a_full_disk_has_no_room_for_goes_to_standard_error() {
     let (why, report) = said.split_once("no report: ").unwrap().1.split_once('\n').unwrap();
     assert!(why.contains("No space left") && report.starts_with("topdown: true"), "{said}");
 }
+
+/// Where counters are refused to a process that can be recorded, the error names how.
+#[test]
+fn who_cannot_be_counted_may_be_recorded() {
+    let mut other = Command::new("sleep").arg("60").spawn().unwrap();
+    let target = format!("-p {}", other.id());
+    let counted = stat(&format!("--timeout 50 {target}"));
+    let mut record = Command::new(env!("CARGO_BIN_EXE_topdown"));
+    let recorded = record.args(["record", "--duration", "0.05"]).args(target.split(' ')).output().unwrap();
+    other.kill().unwrap();
+    other.wait().unwrap();
+    if counted.status.success() || !recorded.status.success() {
+        return eprintln!("both or neither can be had here, and nothing is tested");
+    }
+    assert!(
+        said(&counted).replace("\n", " ").contains(&format!("`topdown record {target}`")),
+        "{}",
+        said(&counted)
+    );
+}

@@ -171,15 +171,20 @@ impl Sampled {
     /// # Errors
     /// Nothing, and why.
     pub fn here(options: &[&str]) -> Result<Sampled, String> {
-        #[derive(clap::Parser)]
-        struct Alone {
-            #[command(flatten)]
-            arguments: Arguments,
-        }
-        let Alone { arguments } = Alone::try_parse_from([&["record"], options, &["true"]].concat())
-            .map_err(|error| error.to_string())?;
+        let arguments = parsed(&[options, &["true"]].concat())?;
         let sampled = Sampled::of(&arguments)?;
         sampled.recorder(&arguments, &[std::process::id() as i32], true)?;
+        Ok(sampled)
+    }
+
+    /// What `topdown record` with these options would sample of the processes or CPUs that they name, once it was opened on these.
+    ///
+    /// # Errors
+    /// Nothing, and why.
+    pub fn of_others_here(options: &[&str]) -> Result<Sampled, String> {
+        let arguments = parsed(options)?;
+        let sampled = Sampled::of(&arguments)?;
+        sampled.recorder(&arguments, &arguments.pid, true)?;
         Ok(sampled)
     }
 
@@ -269,6 +274,17 @@ impl Sampled {
             (Sampled::Slots(_), _) => None,
         }
     }
+}
+
+/// Arguments of `topdown record`.
+fn parsed(arguments: &[&str]) -> Result<Arguments, String> {
+    #[derive(clap::Parser)]
+    struct Alone {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+    let parsed = Alone::try_parse_from([&["record"], arguments].concat());
+    parsed.map(|alone| alone.arguments).map_err(|error| error.to_string())
 }
 
 /// How to record: so many samples or bursts in a second, unless -F says otherwise.

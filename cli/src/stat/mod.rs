@@ -248,8 +248,8 @@ impl StatCount<'_> {
         let endings = whom.endings().map_err(failed)?;
         let title = whom.title();
         let options = self.arguments.options(&self.show);
-        let mut groups =
-            CountedGroups::of(whom, &options, &Ipc::kinds(&options), &self.turns).map_err(failed)?;
+        let mut groups = CountedGroups::of(whom, &options, &Ipc::kinds(&options), &self.turns)
+            .map_err(|why| failed(means::refusal_of(whom, &why.to_string())))?;
         groups.label(self.arguments.by());
         let at_work = !matches!(whom, StatTarget::Cpus(_));
         self.cpus = Some(whom.clone()).filter(|_| !at_work);
