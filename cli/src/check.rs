@@ -2,11 +2,13 @@
 
 mod abilities;
 mod summary;
+mod surroundings;
 
-use crate::{describe, print, say};
+use crate::{describe, print, say, sys};
 use abilities::{Ability, abilities};
 use serde::Serialize;
 use std::process::ExitCode;
+use surroundings::Surroundings;
 use topdown::{Finding, Info, Path, Survey, Verdict, probe};
 use topdown_report::clean;
 use topdown_report::terminal::{Layout, Stream};
@@ -87,7 +89,11 @@ pub fn run(arguments: &Arguments) -> ExitCode {
             }
         };
     }
-    let (survey, abilities) = (probe(), abilities());
+    let surroundings = Surroundings { descriptors: sys::raise_descriptors(), has_proc: sys::has_proc() };
+    let (mut survey, abilities) = (probe(), abilities(&surroundings));
+    // (the last is the default open, which decides)
+    let last = survey.findings.len().saturating_sub(1);
+    survey.findings.splice(last..last, surroundings.findings());
     let in_container = survey.findings.iter().any(|f| f.name == "container" && f.verdict != Verdict::Good);
     let text = match arguments.json {
         true => json(&survey, &abilities, in_container),

@@ -11,7 +11,7 @@ use crate::stat::{StatTarget, cpu_list};
 use crate::sys::{self, End, Interrupts};
 use crate::{say, simulation};
 use sampled::AnyRecorder;
-pub use sampled::Sampled;
+pub use sampled::{NO_PROC, Sampled};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;

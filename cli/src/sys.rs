@@ -388,18 +388,29 @@ fn end_of(pid: i32, signals: &Relay) -> io::Result<(i32, libc::rusage)> {
 /// The limit of descriptors that this process was given, if it was raised.
 static GIVEN_DESCRIPTORS: AtomicU64 = AtomicU64::new(0);
 
-/// Takes as many descriptors as this process may have.
-pub fn raise_descriptors() {
+/// Whether /proc is mounted.
+pub fn has_proc() -> bool {
+    std::path::Path::new("/proc/self/task").is_dir()
+}
+
+/// Takes as many descriptors as this process may have: so many.
+pub fn raise_descriptors() -> u64 {
     // SAFETY: plain data.
     unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 && limit.rlim_cur < limit.rlim_max {
-            let given = limit.rlim_cur;
-            limit.rlim_cur = limit.rlim_max;
-            if libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) == 0 {
-                GIVEN_DESCRIPTORS.store(given, Relaxed);
-            }
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) != 0 {
+            return 0;
         }
+        let given = limit.rlim_cur;
+        if given == limit.rlim_max {
+            return given;
+        }
+        limit.rlim_cur = limit.rlim_max;
+        if libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) != 0 {
+            return given;
+        }
+        GIVEN_DESCRIPTORS.store(given, Relaxed);
+        limit.rlim_max
     }
 }
 

@@ -1,6 +1,7 @@
 //! What can be done here: each thing is tried as the command that does it would.
 #![forbid(unsafe_code)]
 
+use super::surroundings::Surroundings;
 use crate::record::Sampled;
 use crate::stat::drill::{DeepNodes, TurnPlan};
 use crate::stat::levels::{DEEPEST, LevelTrial, cause};
@@ -66,10 +67,14 @@ struct Here {
 }
 
 /// Tries everything.
-pub fn abilities() -> Vec<Ability> {
-    sys::raise_descriptors();
+pub fn abilities(surroundings: &Surroundings) -> Vec<Ability> {
     let here = Here { refused: TopDown::open(&counters(false)).err().map(|why| Refusal::of(&why, 2)) };
-    TRIALS.iter().map(|(name, title, tried)| Ability { name, title, found: tried(&here) }).collect()
+    let ability = |(name, title, tried): &(&'static str, &'static str, Trial)| {
+        let lack = surroundings.lack(name);
+        let found = tried(&here).map_err(|refusal| lack.map_or(refusal, Refusal::new));
+        Ability { name, title, found }
+    };
+    TRIALS.iter().map(ability).collect()
 }
 
 fn counters(kernel: bool) -> Options {

@@ -124,7 +124,7 @@ impl Sampled {
             Ok(sampling) => Sampled::Time(sampling, why.into()),
             Err(refused) => Sampled::Nothing(format!(
                 "{why}; nor can time be sampled: {refused}{}",
-                if arguments.command.is_empty() || arguments.kernel {
+                if arguments.command.is_empty() || arguments.kernel || !sys::has_proc() {
                     ""
                 } else if unmeasured::is_32_bit(&arguments.command[0]) {
                     "; nor can a 32-bit program be recorded by --ptrace"
@@ -193,6 +193,7 @@ impl Sampled {
     /// # Errors
     /// It cannot, and why.
     pub fn by_stops_here() -> Result<(), String> {
+        threads_are_seen()?;
         let open = |pid| StopRecorder::of_command(pid, Settings::default(), String::new());
         let run = |recorder: &mut Result<StopRecorder, Error>, _, _| {
             recorder.iter_mut().for_each(|recorder| _ = recorder.run(&RecordUntil::default()));
@@ -209,6 +210,9 @@ impl Sampled {
     pub fn recorder(&self, arguments: &Arguments, pids: &[i32], there: bool) -> Result<AnyRecorder, String> {
         let cpus = || arguments.cpus.clone();
         let of_cpus = arguments.of_cpus().is_some();
+        if !of_cpus {
+            threads_are_seen()?;
+        }
         let recorder = match self {
             Sampled::Nothing(why) => return Err(why.clone()),
             Sampled::Simulated(time, core, level) => {
@@ -274,6 +278,13 @@ impl Sampled {
             (Sampled::Slots(_), _) => None,
         }
     }
+}
+
+/// Why no threads are recorded where they cannot be found.
+pub const NO_PROC: &str = "/proc is not there, where threads are found: mount -t proc proc /proc";
+
+fn threads_are_seen() -> Result<(), String> {
+    if sys::has_proc() { Ok(()) } else { Err(NO_PROC.into()) }
 }
 
 /// Arguments of `topdown record`.
