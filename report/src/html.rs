@@ -53,7 +53,10 @@ pub fn render(report: &Report) -> String {
         @if report.machines.is_empty() && !report.steps.is_empty() {
             section.card #next { h2 { "What next" } (page::steps(&report.steps)) }
         }
-        footer { "libtopdown " (report.version) ". Each share is within its bound of the truth; docs/report.md says how." }
+        footer {
+            "libtopdown " (report.version)
+            @if !report.machines.is_empty() { ". Each share is within its bound of the truth; docs/report.md says how." }
+        }
     };
     page::page(&command, "", &content, SCRIPT)
 }

@@ -54,6 +54,12 @@ fn regions_have_elapsed_time_and_cpu_time_as_far_as_it_is_known_and_no_slots() {
 }
 
 #[test]
+fn a_page_without_shares_says_nothing_of_their_bounds() {
+    let page = render(&report_of(&[&by_clocks(10)]), Format::Html);
+    assert!(!page.contains("within its bound"), "{page}");
+}
+
+#[test]
 fn each_format_says_first_that_it_is_time_alone_and_shows_no_slots() {
     let report = report_of(&[&by_clocks(10)]);
     let text = render(&report, Format::Text);
