@@ -15,11 +15,17 @@ const FUNCTIONS: [(&str, &str); 3] =
 
 /// What it writes, without the library of `topdown run`.
 fn demo(arguments: &[&str]) -> String {
+    let output = without_library(arguments).output().unwrap();
+    let shown = text(&output.stdout);
+    assert!(output.status.success() || shown.contains("nothing is recorded"), "{}", text(&output.stderr));
+    shown
+}
+
+fn without_library(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_topdown"));
     command.arg("demo").args(arguments).stdin(Stdio::null());
-    let output = command.env("TOPDOWN_PRELOAD", "/nowhere").env_remove("TOPDOWN_SIMULATE").output().unwrap();
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    text(&output.stdout)
+    command.env("TOPDOWN_PRELOAD", "/nowhere").env_remove("TOPDOWN_SIMULATE");
+    command
 }
 
 /// Units, and what stands before a time that is too short to be told.
@@ -119,6 +125,13 @@ fn where_it_cannot_write_it_says_so() {
     let output = command.arg("demo").arg(&file).stdin(Stdio::null()).output().unwrap();
     assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
     assert!(text(&output.stderr).starts_with("topdown: demo: "), "{}", text(&output.stderr));
+    // (what stands where a file is to be cannot be replaced by one)
+    let taken = scratch.0.join("views/stat.json/is");
+    fs::create_dir_all(&taken).unwrap();
+    let output = without_library(&[scratch.0.join("views").to_str().unwrap()]).output().unwrap();
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("stat.json (") && !said.contains("stat.csv ("), "{said}");
     let mut command = Command::new(env!("CARGO_BIN_EXE_topdown"));
     let output = command.arg("demo").env("TOPDOWN_SIMULATE", "Gracemnt").output().unwrap();
     assert!(output.status.code() == Some(1) && text(&output.stderr).contains("'Gracemnt'"));
