@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use topdown_report::terminal::say_written;
-use topdown_report::{Claim, Report};
+use topdown_report::{Claim, Format, NO_TIMELINE, Report};
 
 /// `topdown` itself failed.
 pub const FAILED: u8 = 125;
@@ -46,8 +46,19 @@ pub fn not_run(program: &OsStr, error: &io::Error) -> Failure {
 pub fn write_timeline(report: &Report, to: Option<&Path>) {
     let Some(path) = to else { return };
     match topdown_report::write_timeline(report, path) {
+        Ok(()) if report.timeline.is_none() => say(&format!("{} is empty: {NO_TIMELINE}", path.display())),
         Ok(()) => say_written("timeline", path),
         Err(why) => say(&format!("no timeline: {why}")),
+    }
+}
+
+/// That a report was written; and if it shows a timeline alone, and there is none, why.
+pub fn say_report(report: &Report, path: &Path, format: Format) {
+    match format {
+        Format::Trace if report.timeline.is_none() => {
+            say(&format!("{} is empty: {NO_TIMELINE}", path.display()));
+        }
+        _ => say_written("report", path),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::means;
 use crate::metrics::Endpoint;
-use crate::outcome::{FAILED, Failure, ended, failed, not_run, place, write_timeline};
+use crate::outcome::{FAILED, Failure, ended, failed, not_run, place, say_report, write_timeline};
 use crate::require::{Requirement, judged};
 use crate::stat::drill::{DeepNodes, TurnPlan};
 use crate::stat::levels::{DEEPEST, LevelTrial};
@@ -19,7 +19,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 use topdown::{Options, SourceKind, TopDown};
-use topdown_report::terminal::say_written;
 use topdown_report::{Claim, Format, Output, OutsideCount, Report};
 
 /// What the library inside counts.
@@ -384,7 +383,7 @@ fn write_report(
         let report = Report { trouble, ..report };
         lacks = arguments.require.and_then(|require| require.lacks(&report));
         topdown_report::write(&report, output, format)?;
-        output.iter().for_each(|path| say_written("report", path));
+        output.iter().for_each(|path| say_report(&report, path, format));
         write_timeline(&report, arguments.timeline.as_deref());
         came_to_nothing(arguments, &report).for_each(|line| say(&line));
         Ok(())

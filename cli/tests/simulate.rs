@@ -294,3 +294,17 @@ fn what_to_run_next_is_simulated_and_quoted() {
     let words = text(&Command::new("sh").args(["-c", &script]).output().unwrap().stdout);
     assert_eq!(words, format!("record|--lines|--|{}|", BUSY.join("|")));
 }
+
+/// A file that was asked for is there, and says why it shows nothing.
+#[test]
+fn a_timeline_of_nothing_is_written_and_says_why() {
+    let scratch = Scratch::new("no-timeline");
+    for (name, option) in [("x.pftrace", "-o"), ("y.pftrace", "--timeline"), ("y.json", "--timeline")] {
+        let file = scratch.0.join(name);
+        let words = ["run", option, file.to_str().unwrap(), "--", "true"];
+        let output = shown(&words);
+        let (said, written) = (flat(&text(&output.stderr)), fs::read(&file).unwrap_or_default());
+        assert!(output.status.success() && said.contains("is empty: nothing was counted"), "{said}");
+        assert!(String::from_utf8_lossy(&written).contains("nothing was counted"), "{name}: {said}");
+    }
+}

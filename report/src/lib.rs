@@ -143,7 +143,12 @@ pub fn encode(report: &Report, format: Format) -> io::Result<Vec<u8>> {
 pub fn encode_for(report: &Report, format: Format, layout: &Layout) -> io::Result<Vec<u8>> {
     match (format, &report.timeline) {
         (Format::Trace, Some(timeline)) => Ok(trace::encode(timeline, &trace_title(report))),
-        (Format::Trace, None) => Err(no_timeline()),
+        // (of a run the file is there, as that of any other format, and says why it shows nothing)
+        (Format::Trace, None) if report.run.is_some() => {
+            let title = format!("{}: no timeline: {NO_TIMELINE}", trace_title(report));
+            Ok(trace::encode(&timeline::Timeline::default(), &title))
+        }
+        (Format::Trace, None) => Err(io::Error::other(NO_TIMELINE)),
         _ => Ok(render_for(report, format, layout).into_bytes()),
     }
 }
@@ -158,26 +163,29 @@ fn trace_title(report: &Report) -> String {
 struct TimelineFile<'t> {
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<&'static str>,
+    /// Why there are no intervals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trouble: Option<&'static str>,
     #[serde(flatten)]
     timeline: &'t timeline::Timeline,
 }
 
-fn no_timeline() -> io::Error {
-    io::Error::other("nothing was counted from outside, and that is what a timeline shows")
-}
+/// Why a report has no timeline.
+pub const NO_TIMELINE: &str = "nothing was counted from outside, and that is what a timeline shows";
 
-/// Writes the timeline alone: .csv, .json, .pftrace or .perfetto-trace.
+/// Writes the timeline alone: .csv, .json, .pftrace or .perfetto-trace. If there is none it is empty, and all but .csv say why.
 ///
 /// # Errors
-/// It cannot be written, there is none, or no such file has this ending; the text names it.
+/// It cannot be written, or no such file has this ending; the text names it.
 pub fn write_timeline(report: &Report, path: &Path) -> io::Result<()> {
     let format = timeline_format(path)?;
-    let timeline = report.timeline.as_ref().ok_or_else(no_timeline)?;
+    let (none, trouble) = (timeline::Timeline::default(), report.timeline.is_none().then_some(NO_TIMELINE));
+    let timeline = report.timeline.as_ref().unwrap_or(&none);
     let bytes = match format {
         Format::Csv => csv::timeline(timeline, simulated(report)).into_bytes(),
         Format::Json => {
             let path = simulated(report).then_some(model::SIMULATED_PATH);
-            json(&TimelineFile { path, timeline }).into_bytes()
+            json(&TimelineFile { path, trouble, timeline }).into_bytes()
         }
         format => encode(report, format)?,
     };

@@ -37,7 +37,7 @@ mod whole;
 
 use crate::means;
 use crate::metrics::{Endpoint, TotalsCell};
-use crate::outcome::{FAILED, Failure, ended, failed, not_run, place, write_timeline};
+use crate::outcome::{FAILED, Failure, ended, failed, not_run, place, say_report, write_timeline};
 use crate::require::judged;
 use crate::sys::{self, CommandEnd, CpuTimeOf, End, Hotplug, Interrupts, LOOK};
 use crate::{say, simulation};
@@ -405,7 +405,7 @@ impl StatCount<'_> {
         self.lacks = self.arguments.require.and_then(|require| require.lacks(report));
         let output = self.claim.as_ref().map(place);
         match write(report, output.as_deref(), format) {
-            Ok(()) => output.iter().for_each(|path| say_written("report", path)),
+            Ok(()) => output.iter().for_each(|path| say_report(report, path, format)),
             Err(error) => {
                 say(&format!("no report: {error}"));
                 if self.arguments.output.is_some() {
