@@ -17,7 +17,8 @@ pub fn sentence(report: &Report) -> Option<String> {
 /// What the times are.
 pub const NOTE: &str = "Times are elapsed time by CLOCK_MONOTONIC, added up over threads: what they waited is in them, and of each execution \
                         the clock's own reading, some tens of ns; in a region around others also what marks or hooks take of those. CPU \
-                        time is that of the thread, the kernel's, too, where executions take 50 us or more on average (else: -).";
+                        time is that of the thread, the kernel's, too. It is read of the first 16 executions of a region in each place, and of \
+                        further ones as long as all before took 50 us or more on average; if any was not read, there is none (-).";
 
 /// What the columns behind a row's name are.
 pub const COLUMNS: [&str; 6] = ["executions", "elapsed", "of all", "each", "alone", "CPU time"];

@@ -57,6 +57,7 @@ fn regions_have_elapsed_time_and_cpu_time_as_far_as_it_is_known_and_no_slots() {
 fn a_page_without_shares_says_nothing_of_their_bounds() {
     let page = render(&report_of(&[&by_clocks(10)]), Format::Html);
     assert!(!page.contains("within its bound"), "{page}");
+    assert!(page.contains("of the first 16 executions of a region in each place"), "{page}");
 }
 
 #[test]
