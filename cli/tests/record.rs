@@ -293,7 +293,8 @@ fn a_command_that_is_looked_at_by_stops_runs_as_ever() {
     let stdout = String::from_utf8(output.stdout.clone()).unwrap();
     assert_eq!((output.status.code(), &*stdout), (Some(9), "got\n143\n1\n2\n3\n4\n5\n"), "{}", said(&output));
     assert!(
-        said(&output).contains(", time alone (") && said(&output).contains("CPU time in user mode"),
+        said(&output).contains(", time alone (")
+            && said(&output).contains("CPU time in user mode and page faults"),
         "{}",
         said(&output)
     );

@@ -49,5 +49,7 @@ pub(super) fn sampled(settings: Settings, of_cpus: bool, why: String) -> Samplin
 /// What was seen of threads that were stopped, each time after so much CPU time on average.
 pub(super) fn by_stops(settings: Settings, mean_ns: u64, why: String) -> SamplingRule {
     let clock = clock(settings, PERF_COUNT_SW_TASK_CLOCK, true);
+    // (a thread that is stopped in one is where that interrupted it, and in no system call)
+    let clock = PmuSampling { name: "CPU time in user mode and page faults", ..clock };
     rule("ptrace", mean_ns, SamplesOf::Time { why, by_stops: true }, clock)
 }
