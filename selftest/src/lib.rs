@@ -21,6 +21,7 @@ use std::io::{self, IsTerminal, Write, stdout};
 use std::path::Path;
 use std::process::ExitCode;
 use topdown::{Options, TopDown};
+use topdown_report::terminal::{Layout, Stream};
 use topdown_report::{Output, clean, print};
 
 /// Something that is assumed.
@@ -167,7 +168,7 @@ pub fn run(to: Option<&Path>, json: bool) -> io::Result<ExitCode> {
 const CHECKS: usize = 2 * bottlenecks::ALL.len() + ASSUMPTIONS.len();
 
 fn report_to_stdout(json: bool) -> CheckReport<io::Stdout> {
-    let report = CheckReport::new(stdout(), json);
+    let report = CheckReport::new(stdout(), json).laid_out(Layout::of(Stream::Output));
     // (on a terminal checks are seen as they are done)
     if json || !stdout().is_terminal() { report.telling(CHECKS) } else { report }
 }

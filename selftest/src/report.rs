@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use topdown_report::clean;
-use topdown_report::terminal::Progress;
+use topdown_report::terminal::{Layout, Progress, columns};
 
 /// What a check found. `Err`: it could not be tried, and why.
 pub type CheckResult = Result<Observation, CheckObstacle>;
@@ -55,6 +55,8 @@ pub struct CheckReport<W: Write> {
     hold: usize,
     do_not: usize,
     not_tried: usize,
+    /// Of a text.
+    layout: Layout,
     /// What is tried, of so many checks, where the report does not come to the same terminal.
     progress: Option<(Progress, usize)>,
 }
@@ -90,7 +92,12 @@ impl<W: Write> CheckReport<W> {
     /// A report, to be written there.
     pub fn new(to: W, json: bool) -> CheckReport<W> {
         let json = json.then(ReportJson::default);
-        CheckReport { to, json, hold: 0, do_not: 0, not_tried: 0, progress: None }
+        CheckReport { to, json, hold: 0, do_not: 0, not_tried: 0, progress: None, layout: Layout::FILE }
+    }
+
+    /// The same, in lines that fit.
+    pub fn laid_out(self, layout: Layout) -> CheckReport<W> {
+        CheckReport { layout, ..self }
     }
 
     /// The same, which tells meanwhile how many of so many checks are done.
@@ -117,7 +124,11 @@ impl<W: Write> CheckReport<W> {
             json.notes.push(text.trim().to_string());
             return Ok(());
         }
-        let text: Vec<String> = text.split('\n').map(clean).collect();
+        let fitting = |line: &str| {
+            let line = clean(line);
+            if columns(&line) > self.layout.columns { self.layout.sentence(&line) } else { line }
+        };
+        let text: Vec<String> = text.split('\n').map(fitting).collect();
         writeln!(self.to, "{}", text.join("\n"))?;
         self.to.flush()
     }
@@ -225,6 +236,18 @@ mod tests {
              \nselftest: 1 hold, 1 do not, 1 could not be tried\n"
         );
         assert!(!good);
+    }
+
+    #[test]
+    fn on_a_terminal_no_line_is_wider_than_that() {
+        let mut text = Vec::new();
+        let layout = Layout { columns: 60, is_terminal: true, ..Layout::FILE };
+        let mut report = CheckReport::new(&mut text, false).laid_out(layout);
+        report.head(vec![("CPU", "made up".into())]).unwrap();
+        report.line(&format!("\nNO PMU: {}", "words ".repeat(30))).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains("\nCPU         made up\n") && text.contains("\nNO PMU: "), "{text}");
+        assert!(text.lines().count() > 5 && text.lines().all(|line| line.len() <= 60), "{text}");
     }
 
     #[test]
