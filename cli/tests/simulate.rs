@@ -2,7 +2,7 @@
 
 mod running;
 
-use running::{Scratch, text};
+use running::{Scratch, harmless, text};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -302,7 +302,7 @@ fn a_timeline_of_nothing_is_written_and_says_why() {
     for (name, option) in [("x.pftrace", "-o"), ("y.pftrace", "--timeline"), ("y.json", "--timeline")] {
         let file = scratch.0.join(name);
         let words = ["run", option, file.to_str().unwrap(), "--", "true"];
-        let output = shown(&words);
+        let output = simulated("1", &words).env("TOPDOWN_PRELOAD", harmless()).output().unwrap();
         let (said, written) = (flat(&text(&output.stderr)), fs::read(&file).unwrap_or_default());
         assert!(output.status.success() && said.contains("is empty: nothing was counted"), "{said}");
         assert!(String::from_utf8_lossy(&written).contains("nothing was counted"), "{name}: {said}");

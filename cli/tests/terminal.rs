@@ -57,12 +57,13 @@ fn shown(scratch: &Scratch, words: &[&str], variables: &[(&str, &str)]) -> Strin
 
 const PLAIN: [(&str, &str); 1] = [("NO_COLOR", "1")];
 
-/// Without colours; no line is wider than the terminal, unless it is a word.
+/// Without colours; no line is wider than the terminal, unless it is a word, or a command, whose words a line's end would part.
 fn fitting(scratch: &Scratch, words: &[&str]) -> String {
     let text = shown(scratch, words, &PLAIN);
     assert!(!text.is_empty() && !text.contains('\x1b'), "{words:?}: {text:?}");
     for line in text.lines() {
-        assert!(columns(line) <= 80 || !line.trim().contains(' '), "{words:?}: {line}");
+        let is_one = !line.trim().contains(' ') || line.starts_with("  TOPDOWN_SIMULATE=1 topdown ");
+        assert!(columns(line) <= 80 || is_one, "{words:?}: {line}");
     }
     text
 }

@@ -204,11 +204,13 @@ fn a_trace_has_a_track_for_each_node_in_slots_per_second() {
 }
 
 #[test]
-fn without_intervals_there_is_no_trace() {
+fn without_intervals_a_trace_says_so_of_a_run_and_is_refused_else() {
     let report = Report::new(&[], Some(counted(1000, [25; 4])));
-    assert!(
-        encode(&report, Format::Trace).unwrap_err().to_string().contains("nothing was counted from outside")
-    );
+    let why = "nothing was counted from outside";
+    let trace = encode(&report, Format::Trace).unwrap();
+    assert!(String::from_utf8_lossy(&trace).contains(why));
+    let of_files = Report { run: None, ..report.clone() };
+    assert!(encode(&of_files, Format::Trace).unwrap_err().to_string().contains(why));
     assert!(!render(&report, Format::Html).contains("id=\"timeline\""));
 }
 
