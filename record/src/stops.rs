@@ -255,10 +255,10 @@ impl StopRecorder {
         end
     }
 
-    /// Until the next instant, no less than this: no program keeps pace with it.
+    /// Until the next instant, on average no less than this: no program keeps pace with it, also where looks of one cost decide.
     fn gap(&mut self, least: Duration) -> Duration {
-        let asked = (0.5 + self.random.part()) / f64::from(self.settings.frequency.max(1));
-        Duration::from_secs_f64(asked).max(least)
+        let mean = Duration::from_secs(1) / self.settings.frequency.max(1);
+        mean.max(least).mul_f64(0.5 + self.random.part())
     }
 
     /// An instant: tells threads to stop that run. Those that did not for long are looked for at some instants alone, at random, for more time
