@@ -171,11 +171,7 @@ fn outermost(trees: &[Vec<Vec<RegionPlace>>]) -> Account {
 
 /// Whether executions of a thread's regions are in no region's figures of slots.
 fn lacks(tree: &[RegionPlace]) -> bool {
-    let counts = |place: &RegionPlace| place.tally.counts;
-    let regions = tree.iter().filter(|place| place.depth > 0);
-    let was_killed = tree.first().is_some_and(|root| !root.ended) && tree.len() > 1;
-    let by_clocks = tree.len() > 1 && tree[0].is_by_clocks();
-    was_killed || by_clocks || regions.map(counts).any(|counts| counts.unended > 0 || counts.missed > 0)
+    tree.first().is_some_and(|root| root.lacks || tree.len() > 1 && root.is_by_clocks())
 }
 
 /// So many parts in a thousand are not worth a word.

@@ -71,6 +71,8 @@ pub(super) struct RegionPlace<'t> {
     /// Not in another of the same name that has ended executions.
     pub(super) outermost: bool,
     pub(super) nests: bool,
+    /// Executions of regions are in no region's figures, so what it did itself is not known.
+    pub(super) lacks: bool,
     pub(super) tally: ItemTally,
 }
 
@@ -127,6 +129,7 @@ pub(super) fn tree<'t>(
             depth,
             outermost,
             nests: !children.is_empty(),
+            lacks: false,
             tally,
         });
         path.push(places.len() - 1);
@@ -183,30 +186,28 @@ pub(super) fn children_of<'t>(
     children
 }
 
-/// Takes from each place what its regions had.
+/// Takes from each place what its regions had. `ended`: the thread has, so what was in flight is known.
 pub(super) fn exclude(places: &mut [RegionPlace], ended: bool) {
     let mut inside = vec![Account::NONE; places.len()];
-    let mut has_lost_inside = vec![false; places.len()];
-    let is_killed = |is_root: bool| !ended && (!is_root || places.len() > 1);
-    let is_killed = [is_killed(false), is_killed(true)];
+    let has_regions = places.len() > 1;
     for k in (0..places.len()).rev() {
-        let RegionPlace { parent, tally, .. } = &mut places[k];
-        let has_lost = tally.counts.unended > 0 || tally.counts.missed > 0;
+        let place = &mut places[k];
         let within = std::mem::replace(&mut inside[k], Account::NONE);
-        // an execution that did not end is not in this region's sum, but regions that it executed are in theirs; and of one in which it
-        // began, it is in what that did itself
-        let is_killed = is_killed[usize::from(parent.is_none())];
-        let lacking = has_lost_inside[k]
-            || parent.is_none() && is_killed
-            || (has_lost || is_killed) && within.is_some();
+        let has_lost = place.tally.counts.unended > 0 || place.tally.counts.missed > 0;
+        // an execution that did not end is not in this region's sum, but regions that it executed are in theirs
+        place.lacks |= match place.parent {
+            Some(_) => within.is_some() && (has_lost || !ended),
+            None => has_regions && !ended,
+        };
+        let tally = &mut place.tally;
         let all =
             if tally.inclusive.is_less_than(&within) { within.clone() } else { tally.inclusive.clone() };
         let rest = all.minus(&within);
-        tally.exclusive = if lacking { rest.unknown() } else { rest };
-        match *parent {
+        tally.exclusive = if place.lacks { rest.unknown() } else { rest };
+        match place.parent {
             Some(parent) => {
                 inside[parent].add(&all);
-                has_lost_inside[parent] |= has_lost;
+                places[parent].lacks |= has_lost; // (it is in what that did itself)
             }
             None => tally.inclusive = all,
         }
