@@ -11,6 +11,13 @@ const WHY: &str = "no topdown counters on <this> machine";
 const SENTENCE: &str =
     "How slots divide cannot be told here, and this is time alone: no topdown counters on ";
 
+/// A thread of 10 ms, and 8 ms of CPU time.
+fn with_thread() -> (TableContent, u32) {
+    let mut made = TableContent::by_clocks(10, "timed", WHY);
+    let root = made.thread("main", timed(1, 1, 10_000_000, 8_000_000));
+    (made, root)
+}
+
 /// Ten executions of "a" took 6 ms, and 5 ms of CPU time; 1,000 of "b" in it 2 ms, of which CPU time is not known.
 fn by_clocks(pid: i32) -> TableContent {
     let mut made = TableContent::by_clocks(pid, "timed", WHY);
@@ -183,16 +190,14 @@ fn what_did_not_end_has_no_exclusive_time_and_a_killed_thread_what_was_seen() {
 /// (As of a program that calls exit in its main loop.)
 #[test]
 fn what_ran_in_no_region_is_not_known_where_one_never_ended() {
-    let mut made = TableContent::by_clocks(10, "open", WHY);
-    let root = made.thread("main", timed(1, 1, 10_000_000, 8_000_000));
+    let (mut made, root) = with_thread();
     let main_loop = made.region("main loop", root, timed(0, 0, 0, 0));
     made.at(main_loop).unended = 1;
     let report = report_of(&[&made]);
     assert_eq!(times(&report.whole.inclusive), (None, Some(10_000_000), Some(8_000_000)));
     assert_eq!(times(&report.whole.exclusive), (None, None, None));
     // what one that ended did itself is not known either, if another that began in it did not
-    let mut made = TableContent::by_clocks(10, "open", WHY);
-    let root = made.thread("main", timed(1, 1, 10_000_000, 8_000_000));
+    let (mut made, root) = with_thread();
     let main_loop = made.region("main loop", root, timed(1, 1, 9_000_000, 7_000_000));
     let step = made.region("step", main_loop, timed(2, 2, 4_000_000, 3_000_000));
     made.at(step).unended = 1;
@@ -204,8 +209,7 @@ fn what_ran_in_no_region_is_not_known_where_one_never_ended() {
 /// After a longjmp out of it each execution is within one that never ends.
 #[test]
 fn executions_within_one_that_never_ended_are_the_regions() {
-    let mut made = TableContent::by_clocks(10, "left", WHY);
-    let root = made.thread("main", timed(1, 1, 10_000_000, 8_000_000));
+    let (mut made, root) = with_thread();
     let left = made.region("solve", root, timed(0, 0, 0, 0));
     made.at(left).unended = 3;
     let leaf = made.region("leaf", left, timed(0, 0, 0, 0));

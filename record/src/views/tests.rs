@@ -547,15 +547,15 @@ fn names_are_escaped() {
     }
 }
 
+/// In which nothing was sampled.
+fn nothing() -> Profile {
+    let (cores, functions, stacks) = (Vec::new(), Vec::new(), BTreeMap::new());
+    Profile { cores, functions, stacks, samples: Vec::new(), by_thread: Vec::new(), ..profile() }
+}
+
 #[test]
 fn nothing_is_a_picture_too() {
-    let nothing = Profile {
-        cores: vec![],
-        functions: vec![],
-        stacks: BTreeMap::new(),
-        samples: Vec::new(),
-        by_thread: Vec::new(),
-        ..profile()
-    };
-    assert!(svg(&nothing).contains("Nothing was sampled") && page(&nothing).contains("Nothing was sampled"));
+    assert!(
+        svg(&nothing()).contains("Nothing was sampled") && page(&nothing()).contains("Nothing was sampled")
+    );
 }

@@ -200,16 +200,8 @@ fn a_function_has_the_source_file_of_most_of_its_time_and_lines_of_that_alone() 
 
 #[test]
 fn nothing_has_threads_too() {
-    let nothing = Profile {
-        cores: vec![],
-        functions: vec![],
-        stacks: BTreeMap::new(),
-        samples: Vec::new(),
-        by_thread: Vec::new(),
-        ..profile()
-    };
     let document: serde_json::Value =
-        serde_json::from_slice(&View::Firefox.write(&nothing, &HEADING)).unwrap();
+        serde_json::from_slice(&View::Firefox.write(&nothing(), &HEADING)).unwrap();
     let samples = &document["threads"][0]["samples"];
     assert_eq!(
         (&samples["stack"], &samples["time"]),
