@@ -206,10 +206,7 @@ impl SampledWhole {
         let (sum, squares): (f64, f64) = (weights().sum(), weights().map(|weight| weight * weight).sum());
         let mut latency = LatencyTally::default();
         recording.bursts.iter().for_each(|burst| latency.add(burst.latency));
-        // (of events weights are no time)
-        let is_time = |sampling: &EventSampling| sampling.of().is_time();
-        let has_time = recording.sampling.as_ref().is_none_or(|(sampling, _)| is_time(sampling));
-        let before = if has_time { recording.totals.unseen.ns as f64 } else { 0.0 };
+        let before = if recording.is_of_time() { recording.totals.unseen.ns as f64 } else { 0.0 };
         let unsampled = |(sampling, tally): &(EventSampling, Tally)| sampling.unsampled(tally, sum);
         let unseen = before + recording.sampling.as_ref().map_or(0.0, unsampled);
         SampledWhole {
@@ -469,7 +466,7 @@ impl Profile {
             cores,
             functions,
             by_thread,
-            samples: call_stacks.samples(all_bursts),
+            samples: call_stacks.samples(all_bursts, recording.is_of_time()),
             stacks: call_stacks.times,
             elapsed: recording.totals.elapsed,
             // (the others are samples of clocks)

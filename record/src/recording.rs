@@ -151,6 +151,11 @@ impl Recording {
         }
     }
 
+    /// Weights are nanoseconds: no events are sampled.
+    pub(crate) fn is_of_time(&self) -> bool {
+        self.sampling.as_ref().is_none_or(|(sampling, _)| sampling.of().is_time())
+    }
+
     /// Whether of any sample a caller is known. (A process is the outermost frame of its stacks, and calls nothing.)
     pub(crate) fn tells_callers(&self) -> bool {
         let is_code = |place: &&CodePlace| !is_process(place, &self.modules);

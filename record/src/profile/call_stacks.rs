@@ -31,7 +31,7 @@ pub struct CallStack {
 /// A sample of the clock, or of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProfiledSample {
-    /// Nanoseconds since the first one.
+    /// Nanoseconds since what the first one stands for began.
     pub at_ns: u64,
     /// The thread that ran.
     pub thread: i32,
@@ -88,15 +88,16 @@ impl CallStacks {
         CallStacks { times, places }
     }
 
-    /// What was seen at each instant, in the order of time; none, if of a sample it is not known when it was.
-    pub fn samples(&self, bursts: &[Burst]) -> Vec<ProfiledSample> {
+    /// What was seen at each instant, in the order of time; none, if of a sample it is not known when it was. `is_time`: weights are.
+    pub fn samples(&self, bursts: &[Burst], is_time: bool) -> Vec<ProfiledSample> {
         let timed = bursts.iter().filter(|burst| burst.weight_ns > 0);
-        let first = timed.clone().map(|burst| burst.at).min().filter(|first| *first > 0);
+        let first = timed.clone().min_by_key(|burst| burst.at).filter(|first| first.at > 0);
         let Some(first) = first else { return Vec::new() };
+        let began = if is_time { first.at.saturating_sub(first.weight_ns) } else { first.at };
         let sample = |burst: &Burst| {
             let stack = self.places.get(&(burst.kind, *burst.stacks.first()?))?;
             let Burst { at, thread, weight_ns, .. } = *burst;
-            Some(ProfiledSample { at_ns: at - first, thread, weight_ns, stack: *stack })
+            Some(ProfiledSample { at_ns: at - began, thread, weight_ns, stack: *stack })
         };
         let mut samples: Vec<ProfiledSample> = timed.filter_map(sample).collect();
         samples.sort_by_key(|sample| (sample.at_ns, sample.thread));

@@ -269,7 +269,7 @@ fn threads_have_their_time_and_samples_are_in_its_order() {
     let part = profile.by_thread[1].figures.time;
     assert!(part.low < 0.3 && part.value == 100.0 / 300.0 && part.high > 0.38 && part.high < 0.4, "{part:?}");
     let samples = &profile.samples;
-    assert_eq!((samples.len(), samples[0].at_ns, samples[299].at_ns), (300, 0, 299));
+    assert_eq!((samples.len(), samples[0].at_ns, samples[299].at_ns), (300, 1_000, 1_299));
     assert!(samples.iter().all(|sample| {
         let stack = profile.stacks.keys().nth(sample.stack).unwrap();
         (stack.functions().next().unwrap().0 == "first") == (sample.thread == 7) && sample.weight_ns == 1_000

@@ -76,8 +76,8 @@ const SAMPLE_NS: u64 = 100_000_000;
 fn samples() -> Vec<ProfiledSample> {
     let of_first =
         [(1, 15), (2, 10), (0, 5)].into_iter().flat_map(|(stack, n)| std::iter::repeat_n(stack, n));
-    let first = of_first.enumerate().map(|(k, stack)| (k as u64 * SAMPLE_NS, 7, stack));
-    let second = (0..10).map(|k| (1_000_000_000 + 2 * k * SAMPLE_NS, 8, 3));
+    let first = of_first.enumerate().map(|(k, stack)| ((k as u64 + 1) * SAMPLE_NS, 7, stack));
+    let second = (0..10).map(|k| (1_000_000_000 + (2 * k + 1) * SAMPLE_NS, 8, 3));
     let sample = |(at_ns, thread, stack)| ProfiledSample { at_ns, thread, weight_ns: SAMPLE_NS, stack };
     let mut all: Vec<ProfiledSample> = first.chain(second).map(sample).collect();
     all.sort_by_key(|sample| (sample.at_ns, sample.thread));

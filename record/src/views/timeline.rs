@@ -38,27 +38,27 @@ pub(super) struct Lanes<'p> {
     pub length_ns: f64,
 }
 
+/// A sample, and since when its thread did what it stands for.
+#[derive(Clone, Copy)]
+struct TimedSample {
+    from: f64,
+    at: f64,
+    thread: i32,
+    weight: f64,
+    category: usize,
+}
+
 /// All, and the threads of most time, if there are several. None, where there are too few samples for two columns.
 pub(super) fn lanes(profile: &Profile) -> Option<Lanes<'_>> {
-    let length = profile.samples.last()?.at_ns + 1;
-    let categories = categories(profile);
-    let column = |number: usize, sample: &ProfiledSample| {
-        ((sample.at_ns as u128 * number as u128) / u128::from(length)) as usize
-    };
-    let lane = |thread, samples: &[&ProfiledSample], most: usize| {
+    let length_ns = profile.samples.last()?.at_ns.max(1) as f64;
+    let all = timed(profile);
+    let lane = |thread, samples: &[TimedSample], most: usize| {
         let number = (samples.len() / SAMPLES_EACH).min(most);
-        let mut columns = vec![TimeColumn::default(); number];
-        for sample in samples.iter().filter(|_| number > 1) {
-            let column = &mut columns[column(number, sample)];
-            column.samples += 1;
-            column.parts[categories[sample.stack]] += sample.weight_ns as f64;
-        }
-        (number > 1).then_some(Lane { thread, columns })
+        (number > 1).then(|| Lane { thread, columns: columns(samples, number, length_ns) })
     };
-    let all: Vec<&ProfiledSample> = profile.samples.iter().collect();
     let mut lanes = vec![lane(None, &all, MOST_COLUMNS)?];
-    let mut by_thread: HashMap<i32, Vec<&ProfiledSample>> = HashMap::new();
-    profile.samples.iter().for_each(|sample| by_thread.entry(sample.thread).or_default().push(sample));
+    let mut by_thread: HashMap<i32, Vec<TimedSample>> = HashMap::new();
+    all.iter().for_each(|sample| by_thread.entry(sample.thread).or_default().push(*sample));
     if by_thread.len() > 1 {
         // (on a hybrid CPU a thread may be there for each kind of core)
         let mut seen = HashSet::new();
@@ -66,7 +66,37 @@ pub(super) fn lanes(profile: &Profile) -> Option<Lanes<'_>> {
         let of_thread = |thread| lane(Some(thread), by_thread.get(&thread.tid)?, MOST_OF_THREAD);
         lanes.extend(first.filter_map(of_thread));
     }
-    Some(Lanes { lanes, length_ns: length as f64 })
+    Some(Lanes { lanes, length_ns })
+}
+
+/// The time for which a sample stands is that before it, since the thread's last one at the earliest. Of events it is not known when
+/// they were.
+fn timed(profile: &Profile) -> Vec<TimedSample> {
+    let (categories, is_time) = (categories(profile), profile.is_of_time());
+    let mut last: HashMap<i32, f64> = HashMap::new();
+    let sample = |sample: &ProfiledSample| {
+        let (at, weight) = (sample.at_ns as f64, sample.weight_ns as f64);
+        let before = last.insert(sample.thread, at).unwrap_or(0.0);
+        let from = if is_time { before.max(at - weight) } else { at };
+        TimedSample { from, at, thread: sample.thread, weight, category: categories[sample.stack] }
+    };
+    profile.samples.iter().map(sample).collect()
+}
+
+/// So many columns of the same length.
+fn columns(samples: &[TimedSample], number: usize, length_ns: f64) -> Vec<TimeColumn> {
+    let mut columns = vec![TimeColumn::default(); number];
+    let each = length_ns / number as f64;
+    let column = |at: f64| ((at / each) as usize).min(number - 1);
+    for TimedSample { from, at, weight, category, .. } in samples {
+        columns[column(*at)].samples += 1;
+        for k in column(*from)..=column(*at) {
+            let (begin, end) = (k as f64 * each, (k + 1) as f64 * each);
+            let part = if at > from { (at.min(end) - from.max(begin)) / (at - from) } else { 1.0 };
+            columns[k].parts[*category] += weight * part.max(0.0);
+        }
+    }
+    columns
 }
 
 /// Of each stack, the category of the innermost function as flame graphs have it.

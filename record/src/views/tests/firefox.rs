@@ -104,11 +104,11 @@ fn what_the_firefox_profiler_loads_has_stacks_by_value_and_categories() {
     );
     assert_eq!(read(&threads[7].1), [(vec![core, main(30), untold], 3000.0, 1000.0)]);
     let second: Vec<_> =
-        (0..10).map(|k| (vec![core, main(30), untold], 1000.0 + 200.0 * f64::from(k), 100.0)).collect();
+        (0..10).map(|k| (vec![core, main(30), untold], 1100.0 + 200.0 * f64::from(k), 100.0)).collect();
     assert_eq!(read(&threads[1].1), second);
     assert_eq!(
         read(&threads[0].1)[24..26],
-        [(vec![core, main(20), f(2)], 2400.0, 100.0), (vec![core, f(1)], 2500.0, 100.0)]
+        [(vec![core, main(20), f(2)], 2500.0, 100.0), (vec![core, f(1)], 2600.0, 100.0)]
     );
     // a function is one, whatever its lines
     assert_eq!((functions["name"].len(), sources["filename"].len()), (4, 1));
