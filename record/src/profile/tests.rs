@@ -282,3 +282,30 @@ fn threads_have_their_time_and_samples_are_in_its_order() {
     let old = Profile::new(&recording);
     assert!(old.by_thread.is_empty() && old.samples.is_empty() && old.stacks.len() == 2);
 }
+
+#[test]
+fn what_was_not_sampled_may_be_any_threads_and_its_slots_anything() {
+    let mut recording = recording("/nowhere/a", &[0], 8);
+    let burst = |k: i32| Burst {
+        weight_ns: 1_000,
+        thread: 7 + k % 2,
+        stacks: vec![0; 3],
+        windows: vec![Some(vec![6000, 3000, 1000, 1000]); 2],
+        calls: Calls { returns: vec![Some(0); 2], stack: vec![0; 3] },
+        ..Burst::default()
+    };
+    recording.bursts = (0..80).map(burst).collect();
+    let errors = |recording: &Recording| {
+        let profile = Profile::new(recording);
+        let shares = profile.by_thread.iter().map(|thread| thread.figures.shares.as_ref().unwrap());
+        let errors: Vec<f64> = shares.map(|shares| shares.shares[0].error()).collect();
+        let [one, other] = errors[..] else { panic!("{errors:?}") };
+        assert!((one - other).abs() < 1e-9);
+        one
+    };
+    let seen = errors(&recording);
+    // as much as one of the two has done itself: half of what it did may be that, of a share that is half of its slots
+    recording.totals.unseen.ns = 40_000;
+    let with_unseen = errors(&recording);
+    assert!((with_unseen - seen - 0.25).abs() < 1e-3, "{seen} {with_unseen}");
+}
