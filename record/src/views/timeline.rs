@@ -89,11 +89,12 @@ fn columns(samples: &[TimedSample], number: usize, length_ns: f64) -> Vec<TimeCo
     let each = length_ns / number as f64;
     let column = |at: f64| ((at / each) as usize).min(number - 1);
     for TimedSample { from, at, weight, category, .. } in samples {
-        columns[column(*at)].samples += 1;
-        for k in column(*from)..=column(*at) {
+        let (first, last) = (column(*from), column(*at));
+        columns[last].samples += 1;
+        for (k, column) in columns.iter_mut().enumerate().take(last + 1).skip(first) {
             let (begin, end) = (k as f64 * each, (k + 1) as f64 * each);
             let part = if at > from { (at.min(end) - from.max(begin)) / (at - from) } else { 1.0 };
-            columns[k].parts[*category] += weight * part.max(0.0);
+            column.parts[*category] += weight * part.max(0.0);
         }
     }
     columns
