@@ -53,14 +53,15 @@ pub struct Arguments {
     /// Answer HTTP requests for OpenMetrics (/metrics) at this address meanwhile: HOST:PORT, or a PORT of this machine alone
     #[arg(long, value_name = "ADDR")]
     open_metrics: Option<String>,
-    /// Measure functions that libraries offer to others as regions too: OBJECT:FUNCTION,... as in TOPDOWN_REGIONS. (What is called within one
-    /// program or library is not hooked: --functions, marks in the source, or `topdown record` tell of that.) Names are those that `nm` shows: of C++ and Rust
-    /// mangled ones, for which * stands for what is around a name (*parse*)
-    #[arg(long, value_name = "PATTERNS")]
-    regions: Option<OsString>,
-    /// Measure functions of programs built with -finstrument-functions: PATTERN,... as in TOPDOWN_FUNCTIONS. Names as for --regions
+    /// Measure functions of the program as regions: FUNCTION,... or LIBRARY:FUNCTION,... as in TOPDOWN_FUNCTIONS; each call, of static functions, too.
+    /// (On arm64 those of programs built with -finstrument-functions.) Names are those that `nm` shows: of C++ and Rust mangled ones, for which * stands for
+    /// what is around a name (*parse*)
     #[arg(long, value_name = "PATTERNS")]
     functions: Option<OsString>,
+    /// Measure functions that libraries offer to others as regions: LIBRARY:FUNCTION,... as in TOPDOWN_REGIONS; each call from one library, or
+    /// the program, to another. Names as for --functions
+    #[arg(long, value_name = "PATTERNS")]
+    regions: Option<OsString>,
     /// Show processes that do not measure themselves (static ones, say), too, each for itself (Linux 6.12 or later)
     #[arg(long, conflicts_with = "inside")]
     per_process: bool,
@@ -442,7 +443,7 @@ fn load(command: &mut Command, arguments: &Arguments, library: &Path, directory:
     }
 }
 
-/// Patterns of functions that were no regions. Of `--regions` the library says so itself, and why, where it is loaded.
+/// Patterns of functions that were no regions of any process. Of `--regions` the library says so itself, and why, where it is loaded.
 fn came_to_nothing(arguments: &Arguments, report: &Report) -> impl Iterator<Item = String> {
     let is_measured = !report.machines.is_empty() || report.time_alone.is_some();
     let given = [
@@ -452,13 +453,23 @@ fn came_to_nothing(arguments: &Arguments, report: &Report) -> impl Iterator<Item
     let patterns = given.into_iter().filter_map(|(option, patterns)| Some((option, patterns?.to_str()?)));
     patterns.flat_map(move |(option, patterns)| {
         let patterns = patterns.split(',').map(str::trim).filter(|pattern| !pattern.is_empty());
-        let is_none = |pattern: &&str| !report.regions.iter().any(|one| sys::matches(pattern, &one.name));
+        let is_none = |pattern: &&str| {
+            let names = report.regions.iter().map(|region| &region.name).chain(&report.symbols);
+            !names.into_iter().any(|name| sys::matches(function_of(pattern), name))
+        };
         patterns.filter(is_none).map(move |pattern| {
             format!(
-                "{option} {pattern}: no such function was executed in a program that was measured from inside"
+                "{option} {pattern}: no such function was executed in a program that was measured from inside (nm shows which a program has; \
+                 inlined ones are none)"
             )
         })
     })
+}
+
+/// The function's part of LIBRARY:FUNCTION. The two colons of C++ divide nothing.
+fn function_of(pattern: &str) -> &str {
+    let colon = pattern.find(':').filter(|at| !pattern[at + 1..].starts_with(':'));
+    colon.map_or(pattern, |at| &pattern[at + 1..])
 }
 
 /// Whether a variable has such a value.

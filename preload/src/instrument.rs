@@ -6,10 +6,10 @@
 //! nothing (it may be malloc that is looked at), but for libraries that come later.
 
 use crate::at_work::WorkGuard;
+use crate::hooks::FUNCTIONS;
 use crate::hooks::elf::{self, Object};
-use crate::hooks::patterns;
-use crate::hooks::variable;
-use crate::{memory, process, regions, say};
+use crate::hooks::patterns::Pattern;
+use crate::{memory, regions};
 use object::read::elf::ElfFile64;
 use object::{LittleEndian, Object as _, ObjectSymbol as _, SymbolKind};
 use std::cell::Cell;
@@ -48,28 +48,24 @@ thread_local! {
 
 /// What is wanted, and the functions of that kind in all that was loaded when the program began.
 struct WantedNames {
-    globs: Vec<CString>,
+    patterns: Mutex<Vec<Pattern>>,
     objects: Vec<ObjectFunctions>,
 }
 
 /// Functions of an object that are wanted, by their addresses.
-struct ObjectFunctions {
+pub struct ObjectFunctions {
     object: Object,
     functions: Vec<(usize, CString)>,
 }
 
-/// Has functions measured that TOPDOWN_FUNCTIONS names; to be called once, before the program begins.
-pub fn start() {
-    let globs = variable("TOPDOWN_FUNCTIONS").map(|list| patterns::globs(&list)).unwrap_or_default();
-    if globs.is_empty() || !process::active() {
-        return;
-    }
-    let Some(objects) = elf::loaded() else {
-        say::say("TOPDOWN_FUNCTIONS: no memory to look for them: none is measured");
-        return;
-    };
-    let objects = objects.into_iter().map(|object| ObjectFunctions::of(object, &globs)).collect();
-    if NAMES.set(WantedNames { globs, objects }).is_ok() {
+/// The functions in these objects that are wanted.
+pub fn find(objects: Vec<Object>, patterns: &mut [Pattern]) -> Vec<ObjectFunctions> {
+    objects.into_iter().map(|object| ObjectFunctions::of(object, patterns)).collect()
+}
+
+/// Has them measured; to be called once, before the program begins.
+pub fn start(patterns: Vec<Pattern>, objects: Vec<ObjectFunctions>) {
+    if NAMES.set(WantedNames { patterns: Mutex::new(patterns), objects }).is_ok() {
         ACTIVE.store(true, Release);
     }
 }
@@ -90,7 +86,7 @@ impl WantedNames {
         let mut later = LATER.try_lock().ok()?;
         if !later.iter().any(|f| f.object.has_code_at(function)) {
             let object = elf::loaded()?.into_iter().find(|object| object.has_code_at(function))?;
-            later.push(ObjectFunctions::of(object, &self.globs));
+            later.push(ObjectFunctions::of(object, &mut self.patterns.try_lock().ok()?));
         }
         later.iter().find(|f| f.object.has_code_at(function)).map(|functions| functions.name(function))
     }
@@ -98,12 +94,16 @@ impl WantedNames {
 
 impl ObjectFunctions {
     /// Reads the object's file; if that cannot be, nothing is wanted.
-    fn of(object: Object, globs: &[CString]) -> ObjectFunctions {
-        let functions = ObjectFunctions::read(&object, globs).unwrap_or_default();
+    fn of(object: Object, patterns: &mut [Pattern]) -> ObjectFunctions {
+        let functions = ObjectFunctions::read(&object, patterns).unwrap_or_default();
         ObjectFunctions { object, functions }
     }
 
-    fn read(object: &Object, globs: &[CString]) -> Option<Vec<(usize, CString)>> {
+    fn read(object: &Object, patterns: &mut [Pattern]) -> Option<Vec<(usize, CString)>> {
+        let names = object.names();
+        let names = [names[0].as_c_str(), names[1].as_c_str()];
+        let mut patterns: Vec<&mut Pattern> =
+            patterns.iter_mut().filter(|p| p.wants_library(&names)).collect();
         let mut found = Vec::new();
         let file = File::open(object.file()).ok()?;
         // SAFETY: who writes into the file of a running program ends the program, too.
@@ -114,7 +114,7 @@ impl ObjectFunctions {
         let symbols = || file.symbols().chain(file.dynamic_symbols());
         let names: usize = symbols().map(|symbol| symbol.name_bytes().map_or(0, <[u8]>::len)).sum();
         if !memory::secure(2 * names + symbols().count() * FUNCTION) {
-            say::say("TOPDOWN_FUNCTIONS: no memory to look for them in all that is loaded");
+            FUNCTIONS.say("no memory to look for them in all that is loaded");
             return None;
         }
         for symbol in symbols() {
@@ -122,10 +122,14 @@ impl ObjectFunctions {
                 continue;
             }
             let Ok(name) = symbol.name_bytes().map(CString::new) else { continue };
-            if let Ok(name) = name {
-                if globs.iter().any(|glob| patterns::matches(glob, &name)) {
-                    found.push((object.base + symbol.address() as usize, name));
-                }
+            let Ok(name) = name else { continue };
+            let mut meant = false;
+            for pattern in patterns.iter_mut().filter(|pattern| pattern.wants_function(&name)) {
+                pattern.found += 1;
+                meant = true;
+            }
+            if meant {
+                found.push((object.base + symbol.address() as usize, name));
             }
         }
         found.sort();

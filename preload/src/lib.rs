@@ -37,6 +37,7 @@ mod start;
 mod threads;
 
 // Where regions come from.
+mod functions;
 mod hooks;
 mod instrument;
 mod interpose;
@@ -77,8 +78,9 @@ unsafe extern "C" fn loaded(count: c_int, arguments: *const *const c_char) {
     // (this library's own tests are not measured)
     if !cfg!(test) && start::start() {
         marks::find();
+        // (what is patched needs no hook)
+        functions::start();
         hooks::start();
-        instrument::start();
     }
 }
 

@@ -106,6 +106,11 @@ impl Destination {
             .last()
     }
 
+    /// Whether somebody else makes the report, as `topdown run` does.
+    pub fn is_raw(&self) -> bool {
+        self.raw
+    }
+
     /// Whether reports are made in the measured processes. (Standard error may be the program's now: then table files stay.)
     pub fn reports(&self) -> bool {
         !self.raw && (self.report.is_some() || say::stderr_is_known())

@@ -22,22 +22,44 @@ pub fn stderr_is_known() -> bool {
 /// The longest line.
 const LONGEST: usize = 4096;
 
-/// A line for the user, of which a terminal obeys nothing; it takes no memory.
+/// A line for the user, of which a terminal obeys nothing, and which is wrapped there; it takes no memory.
 pub fn say(line: &str) {
     if !stderr_is_known() {
         return;
     }
+    let width = columns();
     let (mut text, mut length) = ([0; LONGEST], 0);
+    let (mut column, mut space) = (0, None);
     let written = line.chars().flat_map(cleaned);
     for c in "topdown: ".chars().chain(written) {
         if length + c.len_utf8() >= LONGEST {
             break;
         }
+        if c == ' ' {
+            space = Some((length, column));
+        }
         length += c.encode_utf8(&mut text[length..]).len();
+        column += 1;
+        // the line ends where its last space was
+        if let Some((at, before)) = space.filter(|_| column > width) {
+            text[at] = b'\n';
+            column -= before + 1;
+            space = None;
+        }
     }
     text[length] = b'\n';
     // SAFETY: a live text. (Whoever does not read it does not want it.)
     unharmed(|| unsafe { libc::write(2, text.as_ptr().cast(), length + 1) });
+}
+
+/// Columns of the terminal that standard error is; elsewhere a line is as long as it is.
+fn columns() -> usize {
+    // SAFETY: the call writes to the variable, or fails.
+    unsafe {
+        let mut size: libc::winsize = zeroed();
+        let is_terminal = libc::ioctl(2, libc::TIOCGWINSZ, &mut size) == 0;
+        if is_terminal && size.ws_col > 0 { size.ws_col.max(40).into() } else { usize::MAX }
+    }
 }
 
 /// Does this, which writes, without a signal for it.

@@ -56,7 +56,7 @@ pub use verdict::{names_of_tree as verdict_names, of_tree as verdict};
 pub use words::{SANDBOXED, SIMULATED, UNCOUNTED, count, occasion_of, percent, simulated, thousands, time};
 
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use terminal::{Layout, Stream};
@@ -268,12 +268,13 @@ pub fn merge_telling(
         read(path)
     };
     let mut tables = files.iter().enumerate().map(read).collect::<io::Result<Vec<_>>>()?;
+    let mut symbols = BTreeSet::new();
     for entry in tables.iter_mut().flat_map(|table| &mut table.entries) {
         if let Some(function) = demangle::function(&entry.name) {
-            entry.name = function;
+            symbols.insert(std::mem::replace(&mut entry.name, function));
         }
     }
-    Ok(Report::new(&tables, outside))
+    Ok(Report { symbols, ..Report::new(&tables, outside) })
 }
 
 /// A table file, of records that were counted by trees of metrics that this version has. (Of some that were not the file is damaged.)

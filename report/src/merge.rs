@@ -282,6 +282,7 @@ impl Report {
             run,
             trouble: if counted_nothing { words::UNCOUNTED.into() } else { String::new() },
             time_alone,
+            symbols: BTreeSet::new(),
         }
     }
 }

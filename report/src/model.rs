@@ -9,6 +9,7 @@ use crate::steps::{Means, Step};
 use crate::timeline::Timeline;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
+use std::collections::BTreeSet;
 use std::ops::Deref;
 use topdown::Path;
 
@@ -50,6 +51,9 @@ pub struct Report {
     pub trouble: String,
     /// Of some processes, or all, clocks alone tell.
     pub time_alone: Option<TimeAlone>,
+    /// The symbols that regions were called by whose names are shown as the source has them.
+    #[serde(skip)]
+    pub symbols: BTreeSet<String>,
 }
 
 /// What of a report is time alone.

@@ -5,6 +5,7 @@
 
 use super::elf::{self, LinkerSlot, Object};
 use super::loader::{self, HeldObject};
+use super::patches;
 use super::patterns::{self, Pattern};
 use super::stubs::{self, STUBS};
 use crate::memory;
@@ -12,8 +13,7 @@ use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_void};
 
 /// What measures functions that are called within a program or library.
-const INNER: &str = "functions within a program or library: `topdown record`, marks in the source (td_region_begin), or -finstrument-functions and \
-                     --functions";
+const INNER: &str = "--functions measures functions within a program or library (and marks in its source do, td_region_begin)";
 
 /// What is hooked so far.
 pub struct Hooks {
@@ -30,7 +30,6 @@ pub struct Hooks {
 /// Which stubs are taken.
 #[derive(Default)]
 struct Stubs {
-    taken: usize,
     /// Stubs whose function is no longer loaded.
     spare: Vec<usize>,
     /// Calls of functions for which none was left.
@@ -183,6 +182,13 @@ impl Hooks {
                 true => held.lookup(function.name, function.version),
                 false => function.address,
             };
+            if patches::is_patched(address) {
+                // (each call of it is measured, through the linker or not)
+                for &i in &meant {
+                    (self.patterns[i].found, self.patterns[i].hooked) = (1, 1);
+                }
+                return;
+            }
             let known = self.functions.get(function.name);
             if address == 0 || known.is_some_and(|known| known.iter().any(|f| f.address == address)) {
                 return;
@@ -228,13 +234,12 @@ impl Stubs {
     /// The function's stub.
     fn of(&mut self, function: &mut HookedFunction, name: &CStr) -> Option<usize> {
         if function.stub.is_none() {
-            function.stub = self.spare.pop().or_else(|| (self.taken < STUBS).then_some(self.taken));
+            function.stub = self.spare.pop().or_else(stubs::take);
             let Some(stub) = function.stub else {
                 self.refused += 1;
                 return None;
             };
-            self.taken = self.taken.max(stub + 1);
-            stubs::set_hooked(stub, function.address, name);
+            stubs::set_hooked(stub, function.address, CString::from(name).into_raw());
         }
         function.stub.map(stubs::stub)
     }

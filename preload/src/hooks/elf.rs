@@ -91,6 +91,7 @@ pub struct Object {
     pub dynamic: *const Dyn,
     strings: usize,
     relro: Range<usize>,
+    extent: Range<usize>,
     code: Vec<Range<usize>>,
 }
 
@@ -182,7 +183,9 @@ impl Object {
         let relro = headers.iter().find(|h| h.p_type == libc::PT_GNU_RELRO).map(range).unwrap_or(0..0);
         let executable = |h: &&libc::Elf64_Phdr| h.p_type == libc::PT_LOAD && h.p_flags & libc::PF_X != 0;
         let code = headers.iter().filter(executable).map(range).collect();
-        let mut object = Object { base, path, dynamic, strings: 0, relro, code };
+        let loaded = || headers.iter().filter(|h| h.p_type == libc::PT_LOAD).map(range);
+        let extent = loaded().map(|r| r.start).min()?..loaded().map(|r| r.end).max()?;
+        let mut object = Object { base, path, dynamic, strings: 0, relro, extent, code };
         object.strings = object.pointer(DT_STRTAB)?;
         Some(object)
     }
@@ -229,6 +232,16 @@ impl Object {
                 });
             }
         }
+    }
+
+    /// Whether it has or needs a symbol of this name.
+    pub fn has_symbol(&self, name: &CStr) -> bool {
+        self.symbols().iter().any(|symbol| self.string(symbol.st_name) == name)
+    }
+
+    /// Where its code and data begin and end.
+    pub fn extent(&self) -> Range<usize> {
+        self.extent.clone()
     }
 
     /// Bytes of the names of all its symbols, and how many there are.

@@ -1,12 +1,15 @@
 //! Functions by name, in programs that nobody recompiled (TOPDOWN_REGIONS): patterns say which, elf knows what is
 //! loaded, bind makes calls go to stubs, trampoline leads them in and out, entries are those that are under way,
-//! unwinding is how exceptions pass, and exports is how libraries come later. docs/preload-regions.md has the whole of it.
+//! unwinding is how exceptions pass, and exports is how libraries come later. patches has functions themselves go to
+//! stubs (TOPDOWN_FUNCTIONS). docs/preload-regions.md has the whole of it.
 
 mod bind;
 pub mod elf;
 mod entries;
 mod exports;
 mod loader;
+#[cfg_attr(target_arch = "aarch64", path = "patches_aarch64.rs")]
+pub mod patches;
 pub mod patterns;
 mod stubs;
 #[cfg_attr(target_arch = "aarch64", path = "trampoline_aarch64.rs")]
@@ -14,8 +17,10 @@ mod trampoline;
 mod unwinding;
 
 use crate::at_work::{AtWork, WorkGuard};
+use crate::process::MeasuredProcess;
 use crate::{apart, memory, private, say};
 use bind::Hooks;
+use patterns::Pattern;
 use std::ffi::CStr;
 use std::process;
 use std::sync::Mutex;
@@ -28,40 +33,71 @@ static REMOVED: AtomicU64 = AtomicU64::new(0);
 /// The process that looked; its forked children have nothing to add.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
-/// A list of patterns in the environment. There is memory to parse it.
-pub fn variable(name: &str) -> Option<String> {
-    let value = private::variable(name)?;
-    const FOR_A_BYTE: usize = 256; // of a list: a pattern may have as little as that and a comma
-    if !memory::secure(FOR_A_BYTE * value.count_bytes()) {
-        say::say("no memory for the patterns of functions: none is measured");
-        return None;
+/// A list of patterns in the environment, and the option of `topdown run` that sets it.
+#[derive(Clone, Copy)]
+pub struct PatternList {
+    variable: &'static str,
+    option: &'static str,
+}
+
+pub const REGIONS: PatternList = PatternList { variable: "TOPDOWN_REGIONS", option: "--regions" };
+pub const FUNCTIONS: PatternList = PatternList { variable: "TOPDOWN_FUNCTIONS", option: "--functions" };
+
+impl PatternList {
+    /// The patterns. There is memory to parse them.
+    pub fn parse(self) -> Vec<Pattern> {
+        let Some(value) = private::variable(self.variable) else { return Vec::new() };
+        const FOR_A_BYTE: usize = 256; // of a list: a pattern may have as little as that and a comma
+        if !memory::secure(FOR_A_BYTE * value.count_bytes()) {
+            self.say("no memory for the patterns of functions: none is measured");
+            return Vec::new();
+        }
+        patterns::parse(&value.to_string_lossy())
     }
-    Some(value.to_string_lossy().into_owned())
+
+    /// As its user wrote it: who makes the report elsewhere is `topdown run`.
+    pub fn spelled(self) -> &'static str {
+        let by_option = MeasuredProcess::get().is_some_and(|process| process.output.is_raw());
+        if by_option { self.option } else { self.variable }
+    }
+
+    /// Says this of it.
+    pub fn say(self, what: &str) {
+        say::say(&format!("{}: {what}", self.spelled()));
+    }
 }
 
 const SHADOW_STACK: &str = if cfg!(target_arch = "x86_64") {
-    "TOPDOWN_REGIONS: this program runs with a shadow stack, so nothing is hooked: turn it off (GLIBC_TUNABLES=glibc.cpu.x86_shstk=off)"
+    "this program runs with a shadow stack, so nothing is hooked: turn it off (GLIBC_TUNABLES=glibc.cpu.x86_shstk=off)"
 } else {
-    "TOPDOWN_REGIONS: this program runs with a guarded control stack, so nothing is hooked: turn it off (GLIBC_TUNABLES=glibc.cpu.aarch64_gcs=0)"
+    "this program runs with a guarded control stack, so nothing is hooked: turn it off (GLIBC_TUNABLES=glibc.cpu.aarch64_gcs=0)"
 };
 
 /// Hooks what TOPDOWN_REGIONS says; to be called once, before the program begins.
 pub fn start() {
-    let Some(list) = variable("TOPDOWN_REGIONS") else { return };
-    let patterns = patterns::parse(&list);
+    let patterns = REGIONS.parse();
     if patterns.is_empty() || !crate::process::active() {
         return;
     }
-    if trampoline::has_shadow_stack() {
-        say::say(SHADOW_STACK);
+    if !prepare(REGIONS) {
         return;
     }
-    trampoline::prepare();
-    entries::prepare();
     *HOOKS.lock().unwrap_or_else(|e| e.into_inner()) = Some(Hooks::new(patterns));
-    PROCESS.store(process::id(), Relaxed);
     stubs::STARTED.store(true, Release);
     rescan();
+}
+
+/// Prepares the way in and out; whether there can be one. If not, says why.
+fn prepare(list: PatternList) -> bool {
+    if trampoline::has_shadow_stack() {
+        list.say(SHADOW_STACK);
+        return false;
+    }
+    if PROCESS.swap(process::id(), Relaxed) == 0 {
+        trampoline::prepare();
+        entries::prepare();
+    }
+    true
 }
 
 /// Says what came to nothing; to be called when the program ends. What is hooked goes by without a system call from then on.
@@ -69,16 +105,14 @@ pub fn finish() {
     if !stubs::STARTED.swap(false, AcqRel) || PROCESS.load(Relaxed) != process::id() {
         return;
     }
+    patches::complain();
     if let Ok(hooks) = HOOKS.try_lock() {
         // (there may be any number of names in it)
         if !hooks.as_ref().is_some_and(Hooks::has_complaints) {
             return;
         }
         let _ = apart::run(|| {
-            hooks
-                .iter()
-                .flat_map(Hooks::complaints)
-                .for_each(|line| say::say(&format!("TOPDOWN_REGIONS: {line}")));
+            hooks.iter().flat_map(Hooks::complaints).for_each(|line| REGIONS.say(&line));
             true
         });
     }

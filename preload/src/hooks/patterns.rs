@@ -1,4 +1,4 @@
-//! What is to be measured, as the user wrote it: LIBRARY:FUNCTION globs, and globs alone.
+//! What is to be measured, as the user wrote it: LIBRARY:FUNCTION globs.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString};
@@ -15,7 +15,7 @@ pub struct Pattern {
     pub refused: BTreeSet<String>,
 }
 
-/// The patterns of TOPDOWN_REGIONS. A colon divides one; C++'s two colons do not.
+/// The patterns of a list. A colon divides one; C++'s two colons do not.
 pub fn parse(list: &str) -> Vec<Pattern> {
     split(list)
         .map(|text| {
@@ -30,11 +30,6 @@ pub fn parse(list: &str) -> Vec<Pattern> {
         .collect()
 }
 
-/// Globs alone, as in TOPDOWN_FUNCTIONS.
-pub fn globs(list: &str) -> Vec<CString> {
-    split(list).filter_map(c_string).collect()
-}
-
 fn split(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|text| !text.is_empty())
 }
@@ -47,6 +42,11 @@ impl Pattern {
     /// Whether it means an object of one of these names.
     pub fn wants_library(&self, names: &[&CStr]) -> bool {
         self.library.as_deref().is_none_or(|glob| names.iter().any(|name| matches(glob, name)))
+    }
+
+    /// Whether it says of which object.
+    pub fn names_library(&self) -> bool {
+        self.library.is_some()
     }
 
     pub fn wants_function(&self, name: &CStr) -> bool {

@@ -1,6 +1,6 @@
 //! Stubs, which callers of hooked functions jump to: what each stands for, and where the trampoline's places are.
 
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::c_char;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::*};
 
@@ -16,6 +16,8 @@ struct HookTarget {
 
 static HOOKED: [HookTarget; STUBS] =
     [const { HookTarget { function: AtomicUsize::new(0), name: AtomicPtr::new(ptr::null_mut()) } }; STUBS];
+/// How many are taken.
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
 /// Whether there is something to look for, and what is hooked is measured.
 pub static STARTED: AtomicBool = AtomicBool::new(false);
 
@@ -61,9 +63,19 @@ pub fn hooked(number: usize) -> (usize, *const c_char) {
     (function, hooked.name.load(Relaxed))
 }
 
-/// Has a stub stand for a function. The name stays: regions may be called by it.
-pub fn set_hooked(number: usize, function: usize, name: &CStr) {
-    HOOKED[number].name.store(CString::from(name).into_raw(), Relaxed);
+/// How many stubs are left.
+pub fn left() -> usize {
+    STUBS - TAKEN.load(Relaxed)
+}
+
+/// The number of a stub that nobody has.
+pub fn take() -> Option<usize> {
+    TAKEN.fetch_update(Relaxed, Relaxed, |taken| (taken < STUBS).then_some(taken + 1)).ok()
+}
+
+/// Has a stub stand for a function. The name is a C string that stays: regions may be called by it.
+pub fn set_hooked(number: usize, function: usize, name: *const c_char) {
+    HOOKED[number].name.store(name.cast_mut(), Relaxed);
     HOOKED[number].function.store(function, Release);
 }
 

@@ -1,0 +1,481 @@
+//! Functions of each shape, in this program's own code: which of them can be patched, why the others cannot, and that what is moved
+//! does the same at another place.
+#![cfg(target_arch = "x86_64")]
+
+use std::arch::global_asm;
+use std::fs;
+use topdown_patch::{Entry, Moved, Plan, Refusal, Unfit, plan};
+
+// A shape has a name, and what is between its first and last instruction.
+global_asm!(
+    ".macro shape name",
+    "  .balign 32",
+    "  .globl shape_\\name",
+    "  .type shape_\\name, @function",
+    "  shape_\\name:",
+    "  .cfi_startproc",
+    ".endm",
+    ".macro end name",
+    "  .cfi_endproc",
+    "  .size shape_\\name, . - shape_\\name",
+    ".endm",
+    // What can be moved. Each returns something of its argument.
+    "shape plain",
+    "  lea rax, [rdi + rdi * 2 + 100]",
+    "  ret",
+    "end plain",
+    "shape endbr",
+    "  endbr64",
+    "  mov rax, rdi",
+    "  add rax, 7",
+    "  ret",
+    "end endbr",
+    "shape data",
+    "  mov eax, dword ptr [rip + shape_word]",
+    "  add rax, rdi",
+    "  ret",
+    "end data",
+    "shape compare", // an immediate follows the distance
+    "  cmp dword ptr [rip + shape_word], 4242",
+    "  sete al",
+    "  movzx eax, al",
+    "  add rax, rdi",
+    "  ret",
+    "end compare",
+    "shape branch",
+    "  test rdi, rdi",
+    "  jle 2f",
+    "  mov rax, rdi",
+    "  ret",
+    "2:",
+    "  mov rax, -1",
+    "  ret",
+    "end branch",
+    "shape far_branch",
+    "  cmp edi, 3",
+    "  ja 2f",
+    "  mov rax, rdi",
+    "  ret",
+    "  .skip 300, 0x90",
+    "2:",
+    "  mov rax, -2",
+    "  ret",
+    "end far_branch",
+    "shape calls",
+    "  sub rsp, 8",
+    "  .cfi_def_cfa_offset 16",
+    "  call shape_plain",
+    "  add rsp, 8",
+    "  .cfi_def_cfa_offset 8",
+    "  inc rax",
+    "  ret",
+    "end calls",
+    "shape calls_by_memory",
+    "  sub rsp, 8",
+    "  .cfi_def_cfa_offset 16",
+    "  call qword ptr [rip + shape_pointer]",
+    "  add rsp, 8",
+    "  .cfi_def_cfa_offset 8",
+    "  inc rax",
+    "  ret",
+    "end calls_by_memory",
+    "shape calls_by_register",
+    "  push r8",
+    "  .cfi_def_cfa_offset 16",
+    "  mov r8, qword ptr [rip + shape_pointer]",
+    "  call r8",
+    "  pop r8",
+    "  .cfi_def_cfa_offset 8",
+    "  inc rax",
+    "  ret",
+    "end calls_by_register",
+    "shape calls_at_once",
+    "  push rsi",
+    "  .cfi_def_cfa_offset 16",
+    "  call r9",
+    "  pop rsi",
+    "  .cfi_def_cfa_offset 8",
+    "  inc rax",
+    "  ret",
+    "end calls_at_once",
+    "shape tail",
+    "  add rdi, 1",
+    "  jmp shape_plain",
+    "end tail",
+    "shape tail_by_memory",
+    "  jmp qword ptr [rip + shape_pointer]",
+    "end tail_by_memory",
+    "shape saves",
+    "  push rbx",
+    "  .cfi_def_cfa_offset 16",
+    "  .cfi_offset rbx, -16",
+    "  mov rbx, rdi",
+    "  call shape_plain",
+    "  add rax, rbx",
+    "  pop rbx",
+    "  .cfi_def_cfa_offset 8",
+    "  ret",
+    "end saves",
+    "shape switch_with_frame", // the stack is another at the jump than where it begins
+    "  push rdi",
+    "  .cfi_def_cfa_offset 16",
+    "  sub rsp, 16",
+    "  .cfi_def_cfa_offset 32",
+    "  and edi, 1",
+    "  lea rax, [rip + 2f]",
+    "  lea rcx, [rip + 3f]",
+    "  test edi, edi",
+    "  cmovz rax, rcx",
+    "  jmp rax",
+    "2:",
+    "  mov eax, 11",
+    "  add rsp, 24",
+    "  .cfi_remember_state",
+    "  .cfi_def_cfa_offset 8",
+    "  ret",
+    "3:",
+    "  .cfi_restore_state",
+    "  mov eax, 12",
+    "  add rsp, 24",
+    "  .cfi_def_cfa_offset 8",
+    "  ret",
+    "end switch_with_frame",
+    "shape switch_with_pointer", // the frame pointer is the same, but the stack grows in between
+    "  push rbp",
+    "  .cfi_def_cfa_offset 16",
+    "  .cfi_offset rbp, -16",
+    "  mov rbp, rsp",
+    "  .cfi_def_cfa_register rbp",
+    "  sub rsp, 16",
+    "  and edi, 1",
+    "  lea rax, [rip + 2f]",
+    "  lea rcx, [rip + 3f]",
+    "  test edi, edi",
+    "  cmovz rax, rcx",
+    "  jmp rax",
+    "2:",
+    "  mov eax, 11",
+    "  leave",
+    "  .cfi_remember_state",
+    "  .cfi_def_cfa rsp, 8",
+    "  ret",
+    "3:",
+    "  .cfi_restore_state",
+    "  mov eax, 12",
+    "  leave",
+    "  .cfi_def_cfa rsp, 8",
+    "  ret",
+    "end switch_with_pointer",
+    "shape tail_by_register", // as a call of a virtual function at the end
+    "  push rdi",
+    "  .cfi_def_cfa_offset 16",
+    "  call shape_plain",
+    "  pop rdi",
+    "  .cfi_def_cfa_offset 8",
+    "  lea rax, [rip + shape_plain]",
+    "  jmp rax",
+    "end tail_by_register",
+    "shape recursive",
+    "  mov eax, 1",
+    "  test rdi, rdi",
+    "  jle 2f",
+    "  push rdi",
+    "  .cfi_def_cfa_offset 16",
+    "  dec rdi",
+    "  call shape_recursive",
+    "  pop rdi",
+    "  .cfi_def_cfa_offset 8",
+    "  add rax, rdi",
+    "2:",
+    "  ret",
+    "end recursive",
+    // What cannot.
+    "shape short",
+    "  mov eax, edi",
+    "  ret",
+    "end short",
+    "shape loop",
+    "  dec rdi",
+    "  jns shape_loop",
+    "  mov rax, rdi",
+    "  ret",
+    "end loop",
+    "shape loop_behind_endbr",
+    "  endbr64",
+    "2:",
+    "  dec rdi",
+    "  jns 2b",
+    "  mov rax, rdi",
+    "  ret",
+    "end loop_behind_endbr",
+    "shape loop_within",
+    "  mov eax, edi",
+    "2:",
+    "  add rax, 2",
+    "  dec rdi",
+    "  jns 2b",
+    "  ret",
+    "end loop_within",
+    "shape jumped_into",
+    "  xor eax, eax",
+    "shape_inside:",
+    "  add rax, rdi",
+    "  ret",
+    "end jumped_into",
+    "shape jumps_into",
+    "  mov eax, 1000",
+    "  jmp shape_inside",
+    "end jumps_into",
+    "shape switch_at_once", // a case might begin with the second instruction
+    "  sub rsp, 24",
+    "  .cfi_def_cfa_offset 32",
+    "  and edi, 1",
+    "  lea rax, [rip + 2f]",
+    "  lea rcx, [rip + 3f]",
+    "  test edi, edi",
+    "  cmovz rax, rcx",
+    "  jmp rax",
+    "2:",
+    "  mov eax, 11",
+    "  add rsp, 24",
+    "  .cfi_remember_state",
+    "  .cfi_def_cfa_offset 8",
+    "  ret",
+    "3:",
+    "  .cfi_restore_state",
+    "  mov eax, 12",
+    "  add rsp, 24",
+    "  .cfi_def_cfa_offset 8",
+    "  ret",
+    "end switch_at_once",
+    "shape switch_in_leaf", // as large at its jump as at its third instruction
+    "  push rbp",
+    "  .cfi_def_cfa_offset 16",
+    "  .cfi_offset rbp, -16",
+    "  mov rbp, rsp",
+    "  .cfi_def_cfa_register rbp",
+    "  and edi, 1",
+    "  lea rax, [rip + 2f]",
+    "  jmp rax",
+    "2:",
+    "  mov eax, 11",
+    "  pop rbp",
+    "  .cfi_def_cfa rsp, 8",
+    "  ret",
+    "end switch_in_leaf",
+    "shape switch",
+    "  mov eax, edi",
+    "  and edi, 1",
+    "  lea rcx, [rip + 2f]",
+    "  jmp rcx",
+    "2:",
+    "  ret",
+    "end switch",
+    "shape call_by_stack",
+    "  sub rsp, 8",
+    "  .cfi_def_cfa_offset 16",
+    "  call qword ptr [rsp]",
+    "  add rsp, 8",
+    "  .cfi_def_cfa_offset 8",
+    "  ret",
+    "end call_by_stack",
+    "shape counted",
+    "  mov rcx, rdi",
+    "  jrcxz 2f",
+    "  inc rcx",
+    "2:",
+    "  mov rax, rcx",
+    "  ret",
+    "end counted",
+    "shape uses_rbx", // as a function of another language
+    "  lea rax, [rbx + rdi + 100]",
+    "  ret",
+    "end uses_rbx",
+    "shape changes_r14",
+    "  lea rax, [rdi + rdi * 2]",
+    "  mov r14, rax",
+    "  ret",
+    "end changes_r14",
+    "shape not_called",
+    "  .cfi_def_cfa_offset 48",
+    "  lea rax, [rdi + rdi * 2 + 100]",
+    "  ret",
+    "end not_called",
+    "shape no_return",
+    "  .cfi_undefined rip",
+    "  lea rax, [rdi + rdi * 2 + 100]",
+    "  ret",
+    "end no_return",
+    "shape data_within",
+    "  lea rax, [rdi + rdi * 2 + 100]",
+    "  ret",
+    "  .byte 0x06, 0x06, 0x06",
+    "end data_within",
+    "shape cold_loop", // goes on elsewhere, and from there to its beginning
+    "  lea rax, [rdi + rdi * 2 + 100]",
+    "  dec rdi",
+    "  jns shape_cold_part",
+    "  ret",
+    "end cold_loop",
+    "shape cold_part",
+    "  mov eax, 100",
+    "  sub rdi, 1",
+    "  jmp shape_cold_loop",
+    "end cold_part",
+    "  .balign 32",
+    "  .type shape_no_frame, @function",
+    "shape_no_frame:",
+    "  lea rax, [rdi + rdi * 2 + 100]",
+    "  ret",
+    "  .size shape_no_frame, . - shape_no_frame",
+    ".data",
+    "  .balign 8",
+    "shape_word: .long 4242",
+    "  .balign 8",
+    "shape_pointer: .quad shape_plain",
+    ".text",
+);
+
+unsafe extern "C" {
+    safe static shape_plain: u8;
+}
+
+fn shapes() -> Plan {
+    let file = fs::read("/proc/self/exe").unwrap();
+    plan(&file, |name| name.starts_with("shape_")).unwrap()
+}
+
+fn entry<'a>(plan: &'a Plan, name: &str) -> &'a Entry {
+    plan.entries
+        .iter()
+        .find(|entry| entry.name == format!("shape_{name}"))
+        .unwrap_or_else(|| panic!("{name}: {plan:?}"))
+}
+
+/// What this program's addresses are relative to.
+fn base(plan: &Plan) -> u64 {
+    (&raw const shape_plain as u64) - entry(plan, "plain").address
+}
+
+/// Code that can be executed, near this program's own.
+fn place(moved: &Moved, base: u64) -> extern "C" fn(i64) -> i64 {
+    let access = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+    for step in 1..1000 {
+        let at = (base & !0xfff) - step * 0x10000;
+        // SAFETY: a new mapping, of a page, where nothing is.
+        let page = unsafe { libc::mmap(at as *mut libc::c_void, 4096, access, flags, -1, 0) };
+        if page != libc::MAP_FAILED {
+            let code = moved.placed(page as u64, base).unwrap();
+            // SAFETY: the page is this function's, and the code is a function's.
+            unsafe {
+                std::ptr::copy_nonoverlapping(code.as_ptr(), page.cast(), code.len());
+                return std::mem::transmute::<*mut libc::c_void, extern "C" fn(i64) -> i64>(page);
+            }
+        }
+    }
+    panic!("no room");
+}
+
+#[test]
+fn what_is_moved_does_the_same() {
+    let plan = shapes();
+    let base = base(&plan);
+    let results = |name: &str| {
+        let function = place(&entry(&plan, name).moved, base);
+        [-3, 0, 1, 9].map(|argument| function(argument))
+    };
+    assert_eq!(results("plain"), [91, 100, 103, 127]);
+    assert_eq!(results("endbr"), [4, 7, 8, 16]);
+    assert_eq!(results("data"), [4239, 4242, 4243, 4251]);
+    assert_eq!(results("compare"), [-2, 1, 2, 10]);
+    assert_eq!(results("branch"), [-1, -1, 1, 9]);
+    assert_eq!(results("far_branch"), [-2, 0, 1, -2]);
+    assert_eq!(results("calls"), [92, 101, 104, 128]);
+    assert_eq!(results("calls_by_memory"), [92, 101, 104, 128]);
+    assert_eq!(results("calls_by_register"), [92, 101, 104, 128]);
+    assert_eq!(results("tail"), [94, 103, 106, 130]);
+    assert_eq!(results("tail_by_memory"), [91, 100, 103, 127]);
+    assert_eq!(results("saves"), [88, 100, 104, 136]);
+    assert_eq!(results("switch_with_frame"), [11, 12, 11, 11]);
+    assert_eq!(results("switch_with_pointer"), [11, 12, 11, 11]);
+    assert_eq!(results("tail_by_register"), [91, 100, 103, 127]);
+    assert_eq!(results("recursive"), [1, 1, 2, 46]);
+}
+
+#[test]
+fn a_call_through_a_register_returns_to_the_function() {
+    let plan = shapes();
+    let function = place(&entry(&plan, "calls_at_once").moved, base(&plan));
+    // SAFETY: the shape's ninth register is what it calls.
+    let function = unsafe {
+        std::mem::transmute::<
+            extern "C" fn(i64) -> i64,
+            extern "C" fn(i64, i64, i64, i64, i64, *const u8) -> i64,
+        >(function)
+    };
+    assert_eq!(function(5, 0, 0, 0, 0, &raw const shape_plain), 116);
+}
+
+#[test]
+fn only_what_makes_way_is_replaced() {
+    let plan = shapes();
+    let file = fs::read("/proc/self/exe").unwrap();
+    for entry in &plan.entries {
+        assert!(entry.replaced.len() >= topdown_patch::JUMP, "{}", entry.name);
+        assert!(file.windows(entry.replaced.len()).any(|bytes| bytes == entry.replaced), "{}", entry.name);
+    }
+    assert_eq!(entry(&plan, "calls").replaced.len(), 9); // whole instructions
+    assert_eq!(entry(&plan, "endbr").replaced, [0x48, 0x89, 0xf8, 0x48, 0x83, 0xc0, 0x07]); // behind endbr64
+}
+
+#[test]
+fn a_function_that_a_jump_could_break_is_refused() {
+    let plan = shapes();
+    let refused = |name: &str| {
+        let name = format!("shape_{name}");
+        plan.refused.iter().find(|(other, _)| *other == name).map(|(_, why)| *why)
+    };
+    for (name, why) in [
+        ("short", Refusal::Short),
+        ("loop", Refusal::Loop),
+        ("loop_behind_endbr", Refusal::Loop),
+        ("loop_within", Refusal::JumpedInto),
+        ("jumped_into", Refusal::JumpedInto),
+        ("switch", Refusal::JumpedInto),
+        ("switch_in_leaf", Refusal::JumpedInto),
+        ("switch_at_once", Refusal::JumpedInto),
+        ("call_by_stack", Refusal::Fixed),
+        ("counted", Refusal::Fixed),
+        ("uses_rbx", Refusal::Registers),
+        ("changes_r14", Refusal::Registers),
+        ("not_called", Refusal::NotCalled),
+        ("no_return", Refusal::NotCalled),
+        ("data_within", Refusal::NotCode),
+        ("cold_loop", Refusal::Loop),
+        ("no_frame", Refusal::NoFrame),
+    ] {
+        assert_eq!(refused(name), Some(why), "{name}");
+    }
+    assert_eq!(refused("jumps_into"), None);
+    entry(&plan, "jumps_into");
+}
+
+#[test]
+fn a_place_too_far_away_is_none() {
+    let plan = shapes();
+    let moved = &entry(&plan, "plain").moved;
+    assert_eq!(moved.placed(1 << 40, 0), None);
+    assert!(moved.placed(1 << 30, 0).is_some());
+}
+
+#[test]
+fn what_is_no_program_is_refused() {
+    assert_eq!(plan(b"#!/bin/sh\n", |_| true).err(), Some(Unfit::NotX86));
+    assert_eq!(plan(&[], |_| true).err(), Some(Unfit::NotX86));
+    let file = fs::read("/proc/self/exe").unwrap();
+    // cut or damaged anywhere, it ends with a plan or a reason
+    for length in (0..file.len()).step_by(file.len() / 50) {
+        let _ = plan(&file[..length], |name| name.starts_with("shape_"));
+    }
+}
