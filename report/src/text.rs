@@ -157,14 +157,12 @@ fn fill(page: &mut Page, report: &Report) {
     if report.time_alone.is_some() {
         times(page, report);
     }
-    if count(report) <= FEW {
-        trees(page, report);
-    } else if report.regions.iter().any(|region| region.nests) {
-        page.out.push('\n');
-        page.line(
-            0,
-            &format!("what began in what, for each of {} threads: -o FILE.html or FILE.json", count(report)),
-        );
+    match nesting(report).count() {
+        threads if threads <= FEW => trees(page, report),
+        threads => {
+            page.out.push('\n');
+            page.line(0, &trees_elsewhere(threads));
+        }
     }
 }
 
@@ -195,8 +193,8 @@ fn times(page: &mut Page, report: &Report) {
     time_alone::left_out(report, MOST_ROWS).iter().for_each(|more| page.line(0, more));
     page.out.push('\n');
     page.line(0, time_alone::NOTE);
-    let TimeTrees { trees, left_out } = time_alone::trees(report, MOST_ROWS);
-    if trees.len() <= FEW {
+    let TimeTrees { trees, left_out, threads } = time_alone::trees(report, MOST_ROWS);
+    if threads <= FEW {
         for (thread, rows) in &trees {
             page.out.push('\n');
             page.line(0, &format!("{thread}, what began in what:"));
@@ -204,10 +202,7 @@ fn times(page: &mut Page, report: &Report) {
         }
         not_shown(page, left_out);
     } else {
-        page.line(
-            0,
-            &format!("what began in what, for each of {} threads: -o FILE.html or FILE.json", trees.len()),
-        );
+        page.line(0, &trees_elsewhere(threads));
     }
     if !report.steps.is_empty() && report.machines.is_empty() {
         page.out += "\nnext:\n";
@@ -469,13 +464,22 @@ fn not_shown(page: &mut Page, places: usize) {
     }
 }
 
+/// Where the trees of so many threads are that a text has no room for.
+fn trees_elsewhere(threads: usize) -> String {
+    format!("what began in what, in {}: -o FILE.html or FILE.json", words::count(threads as u64, "thread"))
+}
+
+/// Threads that count slots and have regions in others.
+fn nesting(report: &Report) -> impl Iterator<Item = &Thread> {
+    let threads = report.processes.iter().flat_map(|process| &process.threads);
+    threads.filter(|thread| thread.counts_slots() && thread.tree.iter().any(|place| place.depth > 0))
+}
+
 /// Which region began in which, where any did.
 fn trees(page: &mut Page, report: &Report) {
     // (a line has room for a few words, too)
     let width = (page.layout.columns.saturating_sub(52)).clamp(28, 42);
-    let threads = report.processes.iter().flat_map(|process| &process.threads);
-    let nests = |thread: &&Thread| thread.counts_slots() && thread.tree.iter().any(|node| node.depth > 0);
-    let threads: Vec<_> = threads.filter(nests).collect();
+    let threads: Vec<_> = nesting(report).collect();
     let shown = ShownPlaces::new(threads.iter().copied(), MOST_ROWS);
     let mut left_out = 0;
     for thread in threads {

@@ -136,13 +136,16 @@ pub struct TimeTrees<'r> {
     pub trees: Vec<(String, Vec<TimeRow<'r>>)>,
     /// How many places are not.
     pub left_out: usize,
+    /// Threads that have one, whether or not it is shown.
+    pub threads: usize,
 }
 
 /// In some `most` rows those with the most time.
 pub fn trees(report: &Report, most: usize) -> TimeTrees<'_> {
     let nested = || threads(report).filter(|(_, thread)| thread.tree.iter().any(|place| place.depth > 0));
     let shown = ShownPlaces::new(nested().map(|(_, thread)| thread), most);
-    let all: usize = nested().map(|(_, thread)| thread.tree.len()).sum();
+    let (all, threads): (usize, usize) =
+        nested().fold((0, 0), |(places, threads), (_, thread)| (places + thread.tree.len(), threads + 1));
     let trees = nested().map(|(process, thread)| {
         let places = shown.of(thread).into_iter().map(|place| &thread.tree[place]);
         let rows = places.map(|place| TimeRow::new(place.depth, &place.name, &place.item, RowPart::Region));
@@ -151,7 +154,7 @@ pub fn trees(report: &Report, most: usize) -> TimeTrees<'_> {
     let trees: Vec<(String, Vec<_>)> =
         trees.filter(|(_, rows): &(String, Vec<_>)| !rows.is_empty()).collect();
     let left_out = all - trees.iter().map(|(_, rows)| rows.len()).sum::<usize>();
-    TimeTrees { trees, left_out }
+    TimeTrees { trees, left_out, threads }
 }
 
 /// Those of which clocks alone tell.

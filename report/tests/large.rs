@@ -21,6 +21,7 @@ fn views_of_many_regions_in_many_threads_end_after_what_takes_the_most() {
     assert!(text.lines().count() < 1000, "{} lines", text.lines().count());
     assert!(text.contains("\n1,960 smaller regions: -o FILE.csv\n") && text.contains("60 smaller threads"));
     assert!(text.contains("_39:") && !text.contains("_40:"), "{text}");
+    assert!(text.contains("\nwhat began in what, in 64 threads: "), "{text}");
     // all that there is of each thread
     assert_eq!(render(&report, Format::Csv).matches("_99,1000,").count(), 64);
 }

@@ -60,6 +60,28 @@ fn regions_have_elapsed_time_and_cpu_time_as_far_as_it_is_known_and_no_slots() {
     assert_eq!(report.processes[0].threads[0].tree[1].parent, Some(0));
 }
 
+/// A text has the places of most time of all threads together: those of a few threads, as a rule.
+#[test]
+fn a_text_of_many_threads_says_how_many_have_regions_in_others() {
+    let of = |threads: u64| {
+        let mut made = TableContent::by_clocks(10, "many", WHY);
+        made.thread("main", timed(1, 1, 10_000_000, 8_000_000));
+        for thread in 0..threads {
+            let root = made.thread("worker", timed(1, 1, 10_000_000, 8_000_000));
+            let mut parent = root;
+            for k in 0..100 {
+                let ns = if thread == 0 { 90_000 } else { 10_000 };
+                let region = made.region(&format!("region {k}"), parent, timed(1, 1, ns, ns));
+                parent = if k % 2 == 0 { region } else { root };
+            }
+        }
+        render(&report_of(&[&made]), Format::Text)
+    };
+    let text = of(9);
+    assert!(text.contains("\nwhat began in what, in 9 threads: -o FILE.html or FILE.json\n"), "{text}");
+    assert!(of(4).contains(" of process 10, what began in what:\n"));
+}
+
 #[test]
 fn a_page_without_shares_says_nothing_of_their_bounds() {
     let page = render(&report_of(&[&by_clocks(10)]), Format::Html);

@@ -13,7 +13,7 @@ const DEEPEST: usize = 30;
 
 pub fn section(report: &Report) -> Markup {
     let rows = time_alone::rows(report, MOST_ROWS);
-    let TimeTrees { trees, left_out } = time_alone::trees(report, MOST_ROWS);
+    let TimeTrees { trees, left_out, .. } = time_alone::trees(report, MOST_ROWS);
     html! {
         @if !rows.is_empty() {
             section.card #times {
