@@ -38,8 +38,10 @@ const article = row => {
   const name = cell(row, 0), inside = row.nextElementSibling, alone = inside?.className === "x" ? inside : row;
   const of = kind => kind === "inclusive" ? row : alone;
   const amount = kind => element("div", {class: kind + " meta"}, `${cell(of(kind), 2)} slots, ${cell(of(kind), 3)}`);
-  const bars = kind => element("div", {class: kind}, element("div", {class: "head"}, element("span", {class: "bound"},
-    `level 1 within ${cell(of(kind), 9)} points, level 2 within ${cell(of(kind), 18)}`)), bar(of(kind)));
+  const bounds = kind => [["level 1", 9, " points"], ["level 2", 18, ""]].filter(([, column]) => Number(cell(of(kind), column)) >= 0)
+    .map(([level, column, unit]) => `${level} within ${cell(of(kind), column)}${unit}`).join(", ") || "not measured";
+  const bars = kind => element("div", {class: kind}, element("div", {class: "head"}, element("span", {class: "bound"}, bounds(kind))),
+    bar(of(kind)));
   return element("article", {class: "region", "data-name": name, "data-slots": value(row, 2), "data-exclusive": value(alone, 2),
     "data-wasted": cell(alone, 9) > DOUBTFUL ? 0 : value(alone, 2) * (100 - cell(alone, 5)) / 100 || 0, "data-executions": value(row, 1)},
     element("div", {}, element("div", {class: "name"}, name), element("div", {class: "meta"}, `executions: ${cell(row, 1)}`),
