@@ -22,15 +22,21 @@ const LONGEST: usize = 160;
 /// What the list of steps calls a program for 32 bits.
 const OF_32_BIT: &str = "32-bit";
 
-/// Of a command.
-pub fn of_command(command: &[OsString]) -> Means {
+/// A command as the end of a line, and whether another text stands for it.
+fn command_line(command: &[OsString]) -> (String, bool) {
     let words: Option<Vec<String>> = command.iter().map(|word| word.to_str().map(quoted)).collect();
     let line = words.map(|words| format!("-- {}", words.join(" ")));
     let is_short = |line: &String| line.chars().count() <= LONGEST && !line.chars().any(char::is_control);
     // (a line's end in a word is nothing that one line can show)
     let line = line.filter(is_short);
     let is_abridged = line.is_none();
-    here(line.unwrap_or(SOME_COMMAND.into()), None)
+    (line.unwrap_or(SOME_COMMAND.into()), is_abridged)
+}
+
+/// Of a command.
+pub fn of_command(command: &[OsString]) -> Means {
+    let (line, is_abridged) = command_line(command);
+    here(line, None)
         .and(ABRIDGED, is_abridged)
         .and(OF_32_BIT, command.first().is_some_and(|program| unmeasured::is_32_bit(program)))
 }
@@ -57,6 +63,16 @@ pub fn of(target: &StatTarget) -> Means {
         StatTarget::Cpus(Some(cpus)) => here(option(target), Some(cpus)),
         _ => here(option(target), None),
     }
+}
+
+/// Of others until a command ends; of none: until they end. (Of processes `topdown record` knows no such end.)
+pub fn of_until(target: &StatTarget, command: &[OsString]) -> Means {
+    let means = of(target);
+    if command.is_empty() || !matches!(target, StatTarget::Cpus(_)) {
+        return means;
+    }
+    let (line, is_abridged) = command_line(command);
+    Means { whom: format!("{} {line}", means.whom), ..means }.and(ABRIDGED, is_abridged)
 }
 
 /// What names them on a command line.
@@ -150,6 +166,13 @@ mod tests {
         assert_eq!(of(&StatTarget::Processes([7, 9].into())).whom, "-p 7,9");
         assert_eq!(of(&StatTarget::Cpus(Some([0, 2].into()))).whom, "-C 0,2");
         assert_eq!(of(&StatTarget::Threads([7].into())).whom, "");
+        let until = |target, words: &[&str]| {
+            of_until(&target, &words.iter().map(OsString::from).collect::<Vec<_>>()).whom
+        };
+        assert_eq!(until(StatTarget::Cpus(None), &["sh", "-c", "sleep 1"]), "-a -- sh -c 'sleep 1'");
+        assert_eq!(until(StatTarget::Cpus(Some([0].into())), &["two\nlines"]), "-C 0 -- COMMAND");
+        assert_eq!(until(StatTarget::Cpus(None), &[]), "-a");
+        assert_eq!(until(StatTarget::Processes([7].into()), &["sleep", "1"]), "-p 7");
     }
 
     #[test]

@@ -352,7 +352,7 @@ impl Arguments {
         command.args(rest);
         let (command_line, occasion) = (self.command_line(), sys::occasion());
         let means = match self.of_cpus() {
-            Some(cpus) => means::of(&cpus),
+            Some(cpus) => means::of_until(&cpus, &self.command),
             None if is_of_timer => means::from_the_start(means::of_command(&self.command)),
             None => means::of_command(&self.command),
         };

@@ -308,7 +308,7 @@ impl StatCount<'_> {
             Ok(counted) => {
                 let timeline = recorder.map(|recorder| recorder.end(&groups, wall));
                 let cpu = cpu_use(&cpu_time, &groups, counted.run.cpu_ns);
-                let run = Run { cpu, means: means::of(whom), ..counted.run };
+                let run = Run { cpu, means: means::of_until(whom, &self.arguments.command), ..counted.run };
                 self.of_others(OutsideCount { timeline, run, ..counted });
             }
         }

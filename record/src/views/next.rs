@@ -111,10 +111,12 @@ pub(super) fn next(profile: &Profile, heading: &Heading, shows_lines: bool) -> N
     let has_lines = profile.functions.iter().any(|function| !function.lines.is_empty());
     let means = heading.means.cloned().unwrap_or_default();
     let means = if profile.simulated.is_some() { means.without_counters() } else { means };
+    let is_command = means.whom.starts_with("-- ");
     let means = Means { call: call.clone().unwrap_or_default(), ..means }
         .and("stops", profile.is_by_stops())
         .and("new", remarks::unseen_part(profile).is_some_and(|part| part > MUCH_UNSEEN))
-        .and("hooked", call.is_some())
+        // (hooks are there from the start of a command on)
+        .and("hooked", call.is_some() && is_command)
         .and("dwarf", has_lines)
         .and("lines", shows_lines)
         .and("no-callers", lacks_callers(profile));

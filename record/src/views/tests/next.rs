@@ -138,6 +138,13 @@ fn a_librarys_function_that_another_object_calls_can_be_a_region() {
     let regions = format!("topdown run --regions {library}:work -- ./a.out");
     profile.stacks = BTreeMap::from([(stack("a.out"), 1)]);
     assert!(written(&profile, View::Text).contains(&regions));
+    // (`topdown run` has no -p, -a or -C)
+    for whom in ["-p 7", "-a", "-a -- ./a.out"] {
+        let means = Means { whom: whom.into(), ..means() };
+        let text = View::Text.write(&profile, &Heading { means: Some(&means), ..HEADING });
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains(&format!("record --lines {whom} #")) && !text.contains("--regions"), "{text}");
+    }
     profile.stacks = BTreeMap::from([(stack(library), 1)]);
     assert!(!written(&profile, View::Text).contains(&regions));
 }
