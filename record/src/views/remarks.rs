@@ -8,6 +8,7 @@ use crate::estimate::{EstimatedShares, NoShares};
 use crate::event_sampling::SamplesOf;
 use crate::held::EventShare;
 use crate::profile::{FunctionFigures, Profile, ProfiledCore, ProfiledFunction};
+use crate::simulation::BY_STOPS;
 use crate::strata::LEAST;
 use crate::unseen::Unseen;
 use std::collections::BTreeSet;
@@ -263,7 +264,9 @@ fn of_no_slots(profile: &Profile) -> Option<String> {
 /// What samples of time are.
 fn of_time(held: &EventShare, by_stops: bool) -> Vec<String> {
     let each_ms = held.period as f64 / 1e6;
-    let mut remarks = vec![if by_stops {
+    let mut remarks = vec![if by_stops && held.period == 0 {
+        "Threads that run are stopped and looked at (ptrace). Here none was.".into()
+    } else if by_stops {
         format!(
             "Threads that ran were stopped and looked at (ptrace), once in {each_ms:.1} ms of CPU time on average. Page faults are told of what they \
              interrupted."
@@ -317,8 +320,10 @@ pub(super) fn of_nothing(profile: &Profile) -> Option<&'static str> {
     if !profile.is_of_time() {
         return None; // (that nothing was sampled is what was asked)
     }
-    if profile.no_slots().is_some() {
-        return profile.cores.is_empty().then_some(match profile.is_by_stops() {
+    // (where slots are made up time is real, and sampled as where it is alone)
+    if profile.no_slots().is_some() || profile.simulated.is_some() {
+        let is_by_stops = profile.is_by_stops() || profile.simulated == Some(BY_STOPS);
+        return profile.cores.is_empty().then_some(match is_by_stops {
             true => {
                 "Nothing was sampled: it slept, was stopped, was in the kernel, or ran too short (-F N has more samples); or it may not be looked \
                  at (a program of 32 bits)."

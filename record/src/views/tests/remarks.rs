@@ -1,9 +1,12 @@
 //! What is said of a profile besides its figures.
 
 use super::super::flame;
-use super::super::parts::Parts;
+use super::super::{parts::Parts, remarks};
 use super::*;
 use crate::cpus::{CpuChange, CpuTotals};
+use crate::event_sampling::SamplesOf;
+use crate::held::EventShare;
+use crate::simulation::{BY_STOPS, BY_TIMER};
 
 #[test]
 fn a_profile_of_cpus_says_so_and_what_is_not_in_it() {
@@ -166,12 +169,28 @@ fn a_profile_that_says_nothing_of_slots_says_so() {
     );
     profile.cores.clear();
     assert!(says_nothing(&profile).unwrap().starts_with("Nothing was sampled"));
+    assert!(says_nothing(&profile).unwrap().contains("others hold the counters"));
+    // (there are none where shares are made up)
+    profile.simulated = Some(BY_TIMER);
+    assert!(says_nothing(&profile).unwrap().ends_with("record as root, or with --ptrace."));
+    profile.simulated = Some(BY_STOPS);
+    assert!(says_nothing(&profile).unwrap().ends_with("(a program of 32 bits)."));
     // (of a condition shares are never told, and that it held nowhere is what was asked)
     let mut profile = conditional();
     assert_eq!(says_nothing(&profile), None);
     profile.cores.clear();
     profile.functions.clear();
     assert_eq!(says_nothing(&profile), None);
+}
+
+#[test]
+fn where_no_thread_was_looked_at_there_is_no_time_between_looks() {
+    let said = |period| {
+        let of = SamplesOf::Time { why: "--ptrace counts nothing".into(), by_stops: true };
+        remarks::of_held(&EventShare { of, period, ..held() })[0].clone()
+    };
+    assert!(said(4_000_000).contains("looked at (ptrace), once in 4.0 ms of CPU time on average."));
+    assert_eq!(said(0), "Threads that run are stopped and looked at (ptrace). Here none was.");
 }
 
 #[test]
