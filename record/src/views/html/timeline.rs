@@ -93,7 +93,9 @@ fn draw(profile: &Profile, lane: &Lane, most: f64, end: f64, pixels: u32) -> Mar
         text: tip(profile, column, length * k as f64, length),
     };
     let columns: Vec<ChartColumn> = numbered().map(drawn).collect();
-    let tips = numbered().filter(|(_, column)| column.samples > 0).map(tip).collect();
+    // (what a column has may all be of a sample that came later)
+    let has_some = |column: &TimeColumn| column.samples > 0 || column.parts.iter().any(|part| *part > 0.0);
+    let tips = numbered().filter(|(_, column)| has_some(column)).map(tip).collect();
     let name = format!("{} over time: {}", flame::time(profile), title(lane));
     chart::chart(&name, &columns, tips, end, pixels)
 }

@@ -88,3 +88,14 @@ fn time_is_where_it_passed() {
     let [all] = &timeline.lanes[..] else { panic!("{:?}", timeline.lanes) };
     assert_eq!(columns(all), [(7, [8000.0, 0.0]), (10, [16.0, 0.0])]);
 }
+
+#[test]
+fn each_column_that_is_drawn_says_what_it_has() {
+    let at = |at_ns: u64, weight_ns: u64| ProfiledSample { at_ns, thread: 7, weight_ns, stack: 1 };
+    let late = [at(9_000_000_000, 5_900_000_000)];
+    let often = (1..=23).map(|k| at(9_000_000_000 + k * 1_000_000, 1_000_000));
+    let text =
+        section(&Profile { samples: late.into_iter().chain(often).collect(), ..profile() }, "timeline");
+    assert!(text.contains("3.01 s to 6.02 s\n0.97 CPUs in use, 0 samples\nretiring 100.0 %<"), "{text}");
+    assert!(!text.contains("0 ns to 3.01 s"), "nothing ran: {text}");
+}
