@@ -5,7 +5,7 @@ use crate::account::BoundedShares;
 use crate::bottlenecks;
 use crate::companions;
 use crate::extent::{ShownPlaces, regions_in};
-use crate::model::{Figures, Item, Region, Report, Thread, UNTOLD};
+use crate::model::{Counts, Figures, Item, Region, Report, Thread, UNTOLD};
 use crate::steps::Step;
 use crate::terminal::{Layout, columns, short, shortened, told_apart};
 use crate::time_alone::{self, TimeTrees};
@@ -293,16 +293,19 @@ fn overview(page: &mut Page, report: &Report) {
     let head =
         format!("{:name$}{:>12}{:>10}{:>8}  {}", "region", "executions", "time", "slots", "most slots");
     page.out += &format!("\n{}\n", page.layout.heading(&head));
-    let mut one = |region: &str, executions: String, figures: &Figures| {
-        let share = figures.share.map_or("-".into(), percent);
+    let mut one = |region: &str, counts: Option<&Counts>, figures: &Figures| {
+        let executions = counts.map_or(String::new(), |counts| thousands(counts.executions));
+        // (of what never ended nothing is known)
+        let known = counts.is_none_or(|counts| counts.executions > 0 || counts.unended == 0);
+        let share = figures.share.filter(|_| known).map_or("-".into(), percent);
         let words = short(&figures.bottleneck, page.layout.columns.saturating_sub(name + 32));
-        let time = time(figures.time_ns as f64);
+        let time = if known { time(figures.time_ns as f64) } else { "-".into() };
         let gap = " ".repeat(name.saturating_sub(columns(region)));
         page.out += &format!("{region}{gap}{executions:>12}{time:>10}{share:>8}  {words}\n");
     };
-    one("whole program", String::new(), &report.whole.inclusive);
+    one("whole program", None, &report.whole.inclusive);
     for (region, name) in shown.iter().zip(&names) {
-        one(name, thousands(region.item.counts.executions), &region.item.inclusive);
+        one(name, Some(&region.item.counts), &region.item.inclusive);
     }
     if names.len() < all {
         page.line(0, &format!("{} smaller regions: -o FILE.csv", thousands((all - names.len()) as u64)));

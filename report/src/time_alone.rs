@@ -56,16 +56,18 @@ impl<'r> TimeRow<'r> {
     pub fn cells(&self) -> [String; COLUMNS.len()] {
         let (figures, executions) = (self.figures(), self.item.counts.executions);
         let region = self.part == RowPart::Region;
+        // (of what never ended nothing is known)
+        let known = executions > 0 || self.item.counts.unended == 0;
         let shown = |ns: Option<u64>| ns.map_or("-".into(), |ns| time(ns as f64));
         let each = figures.wall_ns().filter(|_| executions > 0).map(|ns| ns as f64 / executions as f64);
         let share = figures.time_alone.and_then(|time| time.wall_share);
         let only = |text: String| if region { text } else { String::new() };
         [
             only(thousands(executions)),
-            shown(figures.wall_ns()),
-            share.map_or("-".into(), percent),
+            shown(figures.wall_ns().filter(|_| known)),
+            share.filter(|_| known).map_or("-".into(), percent),
             only(each.map_or("-".into(), time)),
-            only(shown(self.item.exclusive.wall_ns())),
+            only(shown(self.item.exclusive.wall_ns().filter(|_| known))),
             shown(figures.time_ns().filter(|_| !region || executions > 0)),
         ]
     }

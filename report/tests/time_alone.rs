@@ -218,6 +218,9 @@ fn what_ran_in_no_region_is_not_known_where_one_never_ended() {
     let report = report_of(&[&made]);
     assert_eq!(times(&report.whole.inclusive), (None, Some(10_000_000), Some(8_000_000)));
     assert_eq!(times(&report.whole.exclusive), (None, None, None));
+    let text = render(&report, Format::Text);
+    let row = text.lines().find(|line| line.starts_with("main loop  ")).unwrap();
+    assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["main", "loop", "0", "-", "-", "-", "-", "-"]);
     // what one that ended did itself is not known either, if another that began in it did not
     let (mut made, root) = with_thread();
     let main_loop = made.region("main loop", root, timed(1, 1, 9_000_000, 7_000_000));
