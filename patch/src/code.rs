@@ -1,6 +1,6 @@
-//! What is in a function, and what jumps to its first instructions.
+//! What is in a function.
 
-use crate::frames::{Frame, Frames};
+use crate::frames::{Frame, Frames, Function};
 use crate::moved::Moved;
 use crate::{Code, Entry, JUMP, Refusal};
 use gimli::X86_64;
@@ -21,28 +21,96 @@ const KEPT: [(Register, gimli::Register); 5] = [
 /// A function that may be patched, as far as it says itself.
 pub struct Candidate {
     /// Its number among those with frames.
-    function: usize,
-    entry: u64,
+    pub function: usize,
+    pub entry: u64,
     /// The bytes that make way begin here: at the entry, or behind its endbr64.
     at: u64,
-    end: u64,
+    pub end: u64,
     replaced: Vec<u8>,
     moved: Moved,
     /// Functions, by number, that it jumps to.
-    leads_to: Vec<usize>,
+    pub leads_to: Vec<usize>,
     /// Those that jump to its first instruction.
     led_from: Vec<usize>,
     refusal: Option<Refusal>,
 }
 
-fn decoder(bytes: &[u8], address: u64) -> Decoder<'_> {
+/// How something leads to a function.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Lead {
+    Call,
+    /// By a jump of code that may be anything's.
+    Jump,
+    /// By a jump of a function, by number, whose stack is as behind a call.
+    TailCall(usize),
+    /// By a jump of a function, in the middle of its work.
+    Inner(usize),
+    /// An address or a symbol.
+    Label,
+}
+
+pub fn decoder(bytes: &[u8], address: u64) -> Decoder<'_> {
     Decoder::with_ip(64, bytes, address, DecoderOptions::NONE)
 }
 
 /// Where an instruction may go to directly.
-fn target(instruction: &Instruction) -> Option<u64> {
+pub fn target(instruction: &Instruction) -> Option<u64> {
     (instruction.op_count() > 0 && instruction.op0_kind() == OpKind::NearBranch64)
         .then(|| instruction.near_branch64())
+}
+
+/// The address that an instruction has as an operand, not to go there but for what is done with it.
+pub fn operand(instruction: &Instruction, code: &Code) -> Option<u64> {
+    if instruction.is_ip_rel_memory_operand() {
+        return Some(instruction.ip_rel_memory_address());
+    }
+    const IMMEDIATES: [OpKind; 3] = [OpKind::Immediate32, OpKind::Immediate32to64, OpKind::Immediate64];
+    if !code.fixed {
+        return None;
+    }
+    let has_memory =
+        (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
+    if has_memory && instruction.memory_base() == Register::None {
+        return Some(instruction.memory_displacement64());
+    }
+    (0..instruction.op_count())
+        .find(|&operand| IMMEDIATES.contains(&instruction.op_kind(operand)))
+        .map(|operand| instruction.immediate(operand))
+}
+
+/// Whether an instruction of a function jumps to where a register or memory says: itself, or by way of code that compilers put
+/// in such a jump's place (-mindirect-branch=thunk, -mretpoline), somewhere else or here.
+pub fn is_indirect_jump(instruction: &Instruction, function: &Function, code: &Code) -> bool {
+    match target(instruction) {
+        None => instruction.flow_control() == FlowControl::IndirectBranch,
+        Some(_) if instruction.flow_control() == FlowControl::Call => is_retpoline(instruction, code),
+        Some(to) => !(function.start..function.end).contains(&to) && is_thunk(to, code),
+    }
+}
+
+/// Whether the code here goes to where a register says.
+fn is_thunk(at: u64, code: &Code) -> bool {
+    const FENCES: [Mnemonic; 2] = [Mnemonic::Endbr64, Mnemonic::Lfence];
+    let mut first = decoder(code.from(at), at).into_iter().take(FENCES.len() + 1);
+    first.find(|instruction| !FENCES.contains(&instruction.mnemonic())).is_some_and(|instruction| {
+        match instruction.flow_control() {
+            FlowControl::IndirectBranch => instruction.op0_kind() == OpKind::Register,
+            FlowControl::Call => is_retpoline(&instruction, code),
+            _ => false,
+        }
+    })
+}
+
+/// Whether a call only has a return go elsewhere: nobody comes back to what follows it, where a CPU that thought so waits.
+fn is_retpoline(call: &Instruction, code: &Code) -> bool {
+    const NEAR: u64 = 32;
+    let next = call.next_ip();
+    let waits = || {
+        let what =
+            decoder(code.from(next), next).into_iter().next().map(|instruction| instruction.mnemonic());
+        matches!(what, Some(Mnemonic::Pause | Mnemonic::Lfence))
+    };
+    target(call).is_some_and(|to| to > next && to - next < NEAR) && waits()
 }
 
 impl Candidate {
@@ -66,14 +134,35 @@ impl Candidate {
             instructions.iter().filter(|i| (at..end).contains(&i.ip())).copied().collect();
         let replaced = code.bytes(at, end).ok_or(Refusal::NoFrame)?.to_vec();
         let moved = Moved::of(&first, &replaced).ok_or(Refusal::Fixed)?;
-        if may_jump_into(&first, &instructions, &frame) {
+        let indirect = |i: &&Instruction| is_indirect_jump(i, range, code);
+        let jumps: Vec<u64> = instructions.iter().filter(indirect).map(Instruction::ip).collect();
+        let may_begin_again =
+            jumps.iter().any(|jump| frame.caller_stack(*jump).is_none_or(|stack| stack == CALLED));
+        let own = |i: &Instruction| operand(i, code).is_some_and(|at| (entry..range.end).contains(&at));
+        // (with the address of any of its instructions it can compute that of any other)
+        let knows_itself = instructions.iter().any(own);
+        if may_jump_into(&first, &jumps, &instructions, &frame, knows_itself)
+            || knows_itself && may_begin_again
+        {
             return Err(Refusal::JumpedInto);
         }
-        if !keeps_registers(&instructions, &frame) {
+        if !keeps_registers(&instructions, &frame) || leaves_stack(&instructions, &frame) {
             return Err(Refusal::Registers);
         }
-        let (leads_to, led_from) = (Vec::new(), Vec::new());
-        Ok(Candidate { function, entry, at, end, replaced, moved, leads_to, led_from, refusal: None })
+        if looks_back(&instructions, &frame) {
+            return Err(Refusal::ReturnAddress);
+        }
+        Ok(Candidate {
+            function,
+            entry,
+            at,
+            end,
+            replaced,
+            moved,
+            leads_to: Vec::new(),
+            led_from: Vec::new(),
+            refusal: None,
+        })
     }
 
     pub fn into_entry(self, name: &str) -> Result<Entry, Refusal> {
@@ -93,26 +182,40 @@ impl Candidate {
         })
     }
 
-    /// An instruction of this function leads here directly.
-    fn led_to(&mut self, from: usize, instruction: &Instruction, target: u64) {
-        let jumps = instruction.flow_control() != FlowControl::Call;
+    /// Something leads here.
+    pub fn led_to(&mut self, lead: Lead, target: u64) {
         if target != self.entry && target != self.at {
             self.refusal = Some(Refusal::JumpedInto);
-        } else if jumps && from == self.function {
-            self.refusal = Some(self.refusal.unwrap_or(Refusal::Loop));
-        } else if jumps {
-            self.led_from.push(from);
+            return;
         }
+        let refusal = match lead {
+            Lead::Call | Lead::Jump | Lead::Label => None,
+            Lead::TailCall(from) | Lead::Inner(from) if from == self.function => Some(Refusal::Loop),
+            Lead::TailCall(from) => {
+                self.led_from.push(from);
+                None
+            }
+            Lead::Inner(_) => Some(Refusal::NotCalled),
+        };
+        self.refusal = self.refusal.or(refusal);
     }
 }
 
-/// Whether an indirect jump of the function may lead to one of its first instructions other than the very first: the stack
-/// may be the same there. (To the very first it is as a call.)
-fn may_jump_into(first: &[Instruction], instructions: &[Instruction], frame: &Frame) -> bool {
-    let indirect = |i: &&Instruction| i.flow_control() == FlowControl::IndirectBranch;
-    let jumps: Vec<u64> = instructions.iter().filter(indirect).map(Instruction::ip).collect();
+/// Where the caller's stack pointer is as a call leaves it.
+pub const CALLED: (gimli::Register, i64) = (X86_64::RSP, 8);
+
+/// Whether one of these indirect jumps of the function may lead to one of its first instructions other than the very first: the
+/// stack may be the same there. (To the very first it is as a call.)
+fn may_jump_into(
+    first: &[Instruction],
+    jumps: &[u64],
+    instructions: &[Instruction],
+    frame: &Frame,
+    knows_itself: bool,
+) -> bool {
     first.iter().skip(1).map(Instruction::ip).any(|within| {
-        let grows = stack_grows_after(within, instructions);
+        // (what grows may be for the arguments of a call, which the loop that begins there gives back: only tables tell)
+        let grows = !knows_itself && stack_grows_after(within, instructions);
         jumps.iter().any(|jump| frame.may_be_same(within, *jump, grows))
     })
 }
@@ -145,28 +248,34 @@ fn keeps_registers(instructions: &[Instruction], frame: &Frame) -> bool {
     })
 }
 
-/// Notes what of all code with frames leads to the candidates' first instructions. They are in the order of their addresses.
-pub fn find_jumps(candidates: &mut [&mut Candidate], code: &Code, frames: &Frames) {
-    let mut leads: Vec<(usize, usize)> = Vec::new(); // by candidate: where to
-    let of_function: std::collections::HashMap<usize, usize> =
-        candidates.iter().enumerate().map(|(number, candidate)| (candidate.function, number)).collect();
-    for (from, function) in frames.all().iter().enumerate() {
-        let Some(bytes) = code.bytes(function.start, function.end) else { continue };
-        for instruction in decoder(bytes, function.start) {
-            let Some(target) = target(&instruction) else { continue };
-            let at = candidates.partition_point(|candidate| candidate.end <= target);
-            if let Some(candidate) = candidates.get_mut(at).filter(|candidate| candidate.entry <= target) {
-                candidate.led_to(from, &instruction, target);
-            }
-            let own = of_function.get(&from);
-            if let (Some(&own), true) = (own, instruction.flow_control() != FlowControl::Call) {
-                if !(function.start..function.end).contains(&target) {
-                    leads.extend(frames.around(target).map(|to| (own, to)));
-                }
-            }
-        }
-    }
-    for (candidate, to) in leads {
-        candidates[candidate].leads_to.push(to);
-    }
+/// Whether it goes to another stack, as coroutines do: what it gives back is another's then, whatever it saves.
+fn leaves_stack(instructions: &[Instruction], frame: &Frame) -> bool {
+    instructions.iter().any(|i| {
+        let sets = match i.mnemonic() {
+            Mnemonic::Mov => i.op0_register() == Register::RSP,
+            Mnemonic::Xchg => [i.op0_register(), i.op1_register()].contains(&Register::RSP),
+            _ => false,
+        };
+        // (who gives back what arguments took says so)
+        let stack = frame.caller_stack(i.ip());
+        sets && stack.is_some_and(|(register, _)| register == X86_64::RSP)
+            && frame.caller_stack(i.next_ip()).is_none_or(|next| Some(next) == stack)
+    })
+}
+
+/// Whether it looks at its return address, which is somebody else's while it runs: unwinders begin with it, and functions that
+/// return twice keep it.
+fn looks_back(instructions: &[Instruction], frame: &Frame) -> bool {
+    // (an `or` of what is on top of the stack is a memory barrier)
+    let looks = |i: &&Instruction| i.flow_control() != FlowControl::Return && i.mnemonic() != Mnemonic::Or;
+    instructions.iter().filter(looks).any(|i| {
+        let Some((register, above)) = frame.caller_stack(i.ip()) else { return false };
+        let base = if register == X86_64::RSP { Register::RSP } else { Register::RBP };
+        let by_memory = i.memory_base() == base
+            && i.memory_index() == Register::None
+            && i.memory_displacement64() as i64 == above - 8
+            && [X86_64::RSP, X86_64::RBP].contains(&register);
+        let by_pop = (register, above) == CALLED && i.mnemonic() == Mnemonic::Pop;
+        by_memory || by_pop
+    })
 }

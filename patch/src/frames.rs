@@ -129,7 +129,13 @@ impl Frame {
         self.0.iter().any(|row| row.saved.contains(&register))
     }
 
+    /// Where the caller's stack pointer is at this instruction: a register, and so far above it; None: not known.
+    pub fn caller_stack(&self, address: u64) -> Option<(Register, i64)> {
+        self.row(address)?.caller_stack
+    }
+
     fn row(&self, address: u64) -> Option<&Row> {
-        self.0.iter().find(|row| (row.start..row.end).contains(&address))
+        let at = self.0.partition_point(|row| row.start <= address).checked_sub(1)?;
+        Some(&self.0[at]).filter(|row| address < row.end)
     }
 }

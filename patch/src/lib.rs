@@ -1,18 +1,21 @@
 //! Functions of an x86-64 program whose first instructions can make way for a jump, and what is to be executed in their
-//! place: `frames` has where functions begin and what unwinders know of them, `code` what is in them, and `moved` their first
-//! instructions for another place.
+//! place: `frames` has where functions begin and what unwinders know of them, `code` what is in them, `jumps` what leads to them,
+//! and `moved` their first instructions for another place.
 //!
 //! A function is refused unless all of this holds, by its code and its unwind information (.eh_frame):
 //!
-//! 1. It is entered as a function of the ABI: a return address is on top of the stack, and registers that functions give
-//!    back as they found them are used only where they are saved.
+//! 1. It is entered as a function of the ABI: a return address is on top of the stack, wherever it is jumped to from, too;
+//!    registers that functions give back as they found them are used only where they are saved, the stack pointer among them;
+//!    and it does not look at its return address, which will be another.
 //! 2. All of its bytes are instructions. Those that make way can be executed elsewhere.
-//! 3. Nothing leads to the middle of them: no direct jump or call of the whole object, and no indirect jump of the function,
-//!    for where it jumps the stack is another than there. (Landing pads of exceptions begin where nothing falls through.)
-//! 4. No loop of its own begins with the first of them: each turn would be an execution.
+//! 3. Nothing leads to the middle of them: no direct jump or call of the whole object, no symbol, and no address in data or
+//!    code; and no indirect jump of the function, for where it jumps the stack is another than there. (Landing pads of
+//!    exceptions begin where nothing falls through.)
+//! 4. No loop of its own begins with the first of them, by direct jumps or by a table: each turn would be an execution.
 
 mod code;
 mod frames;
+mod jumps;
 mod moved;
 
 pub use moved::Moved;
@@ -20,7 +23,7 @@ pub use moved::Moved;
 use code::Candidate;
 use frames::Frames;
 use object::read::elf::ElfFile64;
-use object::{Architecture, LittleEndian, Object as _, ObjectSegment as _, ObjectSymbol as _};
+use object::{Architecture, LittleEndian, Object as _, ObjectKind, ObjectSegment as _, ObjectSymbol as _};
 use object::{SegmentFlags, SymbolKind, elf};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -62,6 +65,8 @@ pub enum Refusal {
     Loop,
     /// It changes registers that functions give back as they found them, or takes arguments in them.
     Registers,
+    /// It looks at its return address, as unwinders do.
+    ReturnAddress,
 }
 
 impl fmt::Display for Refusal {
@@ -75,6 +80,7 @@ impl fmt::Display for Refusal {
             Refusal::JumpedInto => "into whose first instructions jumps may lead",
             Refusal::Loop => "that begin with a loop",
             Refusal::Registers => "that use registers otherwise than the ABI says",
+            Refusal::ReturnAddress => "that look at their return addresses",
         })
     }
 }
@@ -90,6 +96,8 @@ pub enum Unfit {
     NoSymbols,
     /// Its functions call one another as this language does, not as the ABI says.
     Language(&'static str),
+    /// Its functions have stacks that are as small as they need them (-fsplit-stack).
+    SplitStack,
 }
 
 impl fmt::Display for Unfit {
@@ -99,6 +107,7 @@ impl fmt::Display for Unfit {
             Unfit::Writable => f.write_str("its code can be written to"),
             Unfit::NoSymbols => f.write_str("it has no symbols"),
             Unfit::Language(language) => write!(f, "functions of {language} are not called as the ABI says"),
+            Unfit::SplitStack => f.write_str("its stacks have no room for more (-fsplit-stack)"),
         }
     }
 }
@@ -132,6 +141,9 @@ pub fn plan(file: &[u8], mut wanted: impl FnMut(&str) -> bool) -> Result<Plan, U
         if let Some((_, language)) = LANGUAGES.iter().find(|(symbol, _)| *symbol == name) {
             return Err(Unfit::Language(language));
         }
+        if name == "__morestack" {
+            return Err(Unfit::SplitStack);
+        }
         // (what is chosen at run time is of another kind)
         if symbol.kind() != SymbolKind::Text || !symbol.is_definition() || symbol.address() == 0 {
             continue;
@@ -159,7 +171,7 @@ pub fn plan(file: &[u8], mut wanted: impl FnMut(&str) -> bool) -> Result<Plan, U
         }
     }
     let mut fit: Vec<&mut Candidate> = candidates.iter_mut().map(|(_, candidate)| candidate).collect();
-    code::find_jumps(&mut fit, &code, &frames);
+    jumps::find(&mut fit, &file, &code, &frames);
     for (name, candidate) in candidates {
         match candidate.into_entry(name) {
             Ok(entry) => plan.entries.push(entry),
@@ -169,30 +181,57 @@ pub fn plan(file: &[u8], mut wanted: impl FnMut(&str) -> bool) -> Result<Plan, U
     Ok(plan)
 }
 
-/// The bytes that are executed, by their addresses.
-struct Code<'a>(Vec<(u64, &'a [u8])>);
+/// What of the file is in memory, by addresses.
+struct Code<'a> {
+    /// The bytes that are executed.
+    executed: Vec<(u64, &'a [u8])>,
+    all: Vec<(u64, &'a [u8])>,
+    /// It is always at the same addresses, so these are in its code and data as they are.
+    fixed: bool,
+}
 
 impl<'a> Code<'a> {
     /// The file's; None: some of it can be written to.
     fn of(file: &ElfFile64<'a, LittleEndian>) -> Option<Code<'a>> {
-        let mut code = Vec::new();
+        let fixed = file.kind() == ObjectKind::Executable;
+        let mut code = Code { executed: Vec::new(), all: Vec::new(), fixed };
         for segment in file.segments() {
             let SegmentFlags::Elf { p_flags, .. } = segment.flags() else { continue };
+            let bytes = segment.data().ok().map(|data| (segment.address(), data));
+            code.all.extend(bytes);
             if p_flags.0 & elf::PF_X.0 != 0 {
                 if p_flags.0 & elf::PF_W.0 != 0 {
                     return None;
                 }
-                code.extend(segment.data().ok().map(|data| (segment.address(), data)));
+                code.executed.extend(bytes);
             }
         }
-        Some(Code(code))
+        Some(code)
     }
 
-    /// The bytes from this address to that.
+    /// The bytes that are executed from this address to that.
     fn bytes(&self, from: u64, to: u64) -> Option<&'a [u8]> {
-        self.0.iter().find_map(|(start, bytes)| {
+        self.executed.iter().find_map(|(start, bytes)| {
             let first = usize::try_from(from.checked_sub(*start)?).ok()?;
             bytes.get(first..usize::try_from(to.checked_sub(*start)?).ok()?)
         })
     }
+
+    /// What is executed from this address on; empty: nothing.
+    fn from(&self, address: u64) -> &'a [u8] {
+        from(&self.executed, address)
+    }
+
+    /// What is in memory from this address on, as the file has it.
+    fn data_from(&self, address: u64) -> &'a [u8] {
+        from(&self.all, address)
+    }
+}
+
+fn from<'a>(parts: &[(u64, &'a [u8])], address: u64) -> &'a [u8] {
+    let in_part = |(start, bytes): &(u64, &'a [u8])| {
+        let first = usize::try_from(address.checked_sub(*start)?).ok()?;
+        bytes.get(first..).filter(|rest| !rest.is_empty())
+    };
+    parts.iter().find_map(in_part).unwrap_or_default()
 }
