@@ -16,7 +16,7 @@ pub fn start() {
         return;
     };
     let (instrumented, others): (Vec<Object>, Vec<Object>) =
-        objects.into_iter().partition(|object| object.has_symbol(c"__cyg_profile_func_enter"));
+        objects.into_iter().partition(|object| object.needs_symbol(c"__cyg_profile_func_enter"));
     let instrumented = instrument::find(instrumented, &mut patterns);
     patches::start(&patterns, &others);
     instrument::start(patterns, instrumented);

@@ -234,9 +234,9 @@ impl Object {
         }
     }
 
-    /// Whether it has or needs a symbol of this name.
-    pub fn has_symbol(&self, name: &CStr) -> bool {
-        self.symbols().iter().any(|symbol| self.string(symbol.st_name) == name)
+    /// Whether it has others define a symbol of this name.
+    pub fn needs_symbol(&self, name: &CStr) -> bool {
+        self.symbols().iter().any(|symbol| symbol.st_shndx == 0 && self.string(symbol.st_name) == name)
     }
 
     /// Where its code and data begin and end.
