@@ -2,6 +2,7 @@
  * does without: registers, exceptions, longjmp, recursion, tail calls, threads, signal handlers, functions of a library by its name. */
 #include "hooks.h"
 #include "lib/hooked.h"
+#include <dlfcn.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -128,6 +129,16 @@ OWN void *my_thread(void *argument)
     return (void *)(sum + (long)argument);
 }
 
+/* longer than a region's name */
+#define TEN(x) x x x x x x x x x x
+#define LONG "my_long_" TEN(TEN("longer"))
+extern "C" __attribute__((noinline, noclone)) int my_long(int x) asm(LONG);
+int my_long(int x)
+{
+    asm volatile("" : "+r"(x));
+    return x * 5 + 1000;
+}
+
 /* shorter than a jump, and followed by another */
 extern "C" __attribute__((noinline, noclone)) int my_short(int x) { return x; }
 
@@ -164,6 +175,8 @@ static void work()
         CHECK_EQ((long)result, 1000 + k);
     }
     CHECK_EQ(my_short(3), 3);
+    for (int k = 0; k < 6; k++)
+        CHECK_EQ(my_long(k), k * 5 + 1000);
     for (int k = 0; k < 5; k++)
         CHECK_EQ(by_pointer(k).words[3], k + 3);
 }
@@ -197,6 +210,12 @@ int main()
     };
     for (const auto &one : expected)
         REGION(one.name, one.ended, one.unended);
+    char name[600], address[30];
+    Dl_info here;
+    CHECK(dladdr((void *)my_long, &here));
+    snprintf(address, sizeof address, "...@%#lx", (unsigned long)((char *)my_long - (char *)here.dli_fbase));
+    snprintf(name, sizeof name, "%.*s%s", (int)(511 - strlen(address)), LONG, address);
+    REGION(name, 6, 0);
     CHECK(said("'nobody_*' names no function of hooks_patched"));
     CHECK(said("not measured in hooks_patched: functions shorter than a jump: my_short"));
     return 0;

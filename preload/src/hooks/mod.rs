@@ -102,10 +102,13 @@ fn prepare(list: PatternList) -> bool {
 
 /// Says what came to nothing; to be called when the program ends. What is hooked goes by without a system call from then on.
 pub fn finish() {
-    if !stubs::STARTED.swap(false, AcqRel) || PROCESS.load(Relaxed) != process::id() {
+    let (started, may_complain) = (stubs::STARTED.swap(false, AcqRel), patches::may_complain());
+    if !(started || may_complain) || PROCESS.load(Relaxed) != process::id() {
         return;
     }
-    patches::complain();
+    if may_complain {
+        patches::complain();
+    }
     if let Ok(hooks) = HOOKS.try_lock() {
         // (there may be any number of names in it)
         if !hooks.as_ref().is_some_and(Hooks::has_complaints) {

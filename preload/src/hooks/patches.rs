@@ -10,6 +10,7 @@ use super::patterns::{self, Pattern};
 use super::{FUNCTIONS, prepare, stubs};
 use crate::process::MeasuredProcess;
 use crate::{apart, memory, say};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char};
 use std::fs::{self, File};
@@ -20,6 +21,7 @@ use std::slice;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use topdown_patch::{Entry, JUMP, Refusal, plan};
+use topdown_table::NAME;
 
 /// Bytes that make way at most: a jump's, the last of which may be any instruction's first.
 const LONGEST: usize = JUMP - 1 + 15;
@@ -32,14 +34,16 @@ const ISLAND: usize = 96;
 /// How far from an object its ways may be, so that jumps reach it and its data.
 const NEAR: usize = 1 << 30;
 /// Bytes for names and for what is to be said in the end.
-const TEXT: usize = 1 << 20;
+const TEXT: usize = stubs::STUBS * (NAME + 1) + (1 << 20);
 /// Objects that nothing is patched in: what this library itself is called by, and calls.
-const LEFT_ALONE: [&CStr; 9] = [
+const LEFT_ALONE: [&CStr; 11] = [
     c"libc.so*",
     c"libc-*.so",
     c"ld-*.so*",
-    c"libpthread*",
-    c"libdl*",
+    c"libpthread.so*",
+    c"libpthread-*.so",
+    c"libdl.so*",
+    c"libdl-*.so",
     c"libgcc_s*",
     c"libtopdown*",
     c"lib?san.so*",
@@ -80,9 +84,20 @@ struct Wanted<'a> {
     island: Option<*mut u8>,
 }
 
+/// What became of a patch.
+enum Written {
+    Yes,
+    /// The code is not as its file says.
+    IsOther,
+    /// The system does not let it be written.
+    Refused,
+}
+
+const UNWRITABLE: &str = "the system lets nobody write code";
+
 static FINDINGS: OnceLock<&'static Findings> = OnceLock::new();
-/// The process is not one that a measured one started.
-static IS_ROOT: AtomicBool = AtomicBool::new(false);
+/// Something may have to be said in the end: the process is not one that a measured one started.
+static MAY_COMPLAIN: AtomicBool = AtomicBool::new(false);
 
 /// Has those functions go to stubs that the patterns mean; to be called once, before the program begins.
 pub fn start(patterns: &[Pattern], objects: &[Object]) {
@@ -117,11 +132,26 @@ pub fn start(patterns: &[Pattern], objects: &[Object]) {
         .iter()
         .all(|island| unsafe { libc::mprotect(island.cast(), size, libc::PROT_READ | libc::PROT_EXEC) } == 0);
     if !executable {
-        FUNCTIONS.say("the system lets nobody write code: no function is patched");
+        FUNCTIONS.say(&format!("no function is patched: {UNWRITABLE}"));
         return;
     }
-    undisturbed(|| findings.patches[..findings.count].iter().for_each(|patch| patch.write(findings)));
-    IS_ROOT.store(MeasuredProcess::here().is_some_and(|process| process.run.root == process.pid), Relaxed);
+    let is_root = MeasuredProcess::here().is_some_and(|process| process.run.root == process.pid);
+    let mut others = [0; 2];
+    undisturbed(|| {
+        for patch in &findings.patches[..findings.count] {
+            match patch.write(findings) {
+                Written::Yes => {}
+                Written::IsOther => others[0] += 1,
+                Written::Refused => others[1] += 1,
+            }
+        }
+    });
+    for (count, why) in others.iter().zip(["their file has other code there (a breakpoint?)", UNWRITABLE]) {
+        if *count > 0 && is_root {
+            FUNCTIONS.say(&format!("{count} of the functions not measured: {why}"));
+        }
+    }
+    MAY_COMPLAIN.store(is_root, Relaxed);
     if FINDINGS.set(findings).is_ok() && findings.count > 0 {
         stubs::STARTED.store(true, std::sync::atomic::Ordering::Release);
     }
@@ -133,9 +163,14 @@ pub fn is_patched(function: usize) -> bool {
     patches.is_some_and(|patches| patches.iter().any(|patch| patch.function == function))
 }
 
+/// Whether something may have to be said in the end. The first to ask has to say it.
+pub fn may_complain() -> bool {
+    MAY_COMPLAIN.swap(false, Relaxed)
+}
+
 /// Says what came to nothing.
 pub fn complain() {
-    let Some(findings) = FINDINGS.get().filter(|_| IS_ROOT.load(Relaxed)) else { return };
+    let Some(findings) = FINDINGS.get() else { return };
     let said = &findings.text[findings.said_from..findings.used];
     for line in said.split(|byte| *byte == 0).filter_map(|line| std::str::from_utf8(line).ok()) {
         if !line.is_empty() {
@@ -247,7 +282,7 @@ impl Findings {
         }
         let moved = place + WAY;
         let code = entry.moved.placed(moved as u64, base as u64)?;
-        let name = self.keep(&entry.name)?;
+        let name = self.keep(&region_name(entry))?;
         let mut patch = Patch {
             function: base + entry.function as usize,
             at: base + entry.address as usize,
@@ -280,28 +315,47 @@ impl Findings {
 
 impl Patch {
     /// Has the function go to its stub, if it is as its file says.
-    fn write(&self, findings: &Findings) {
-        let Some(number) = stubs::take() else { return };
+    fn write(&self, findings: &Findings) -> Written {
+        // (its way leads to the stub that is the next, whatever becomes of it)
+        let Some(number) = stubs::take() else { return Written::Refused };
         stubs::set_hooked(number, self.moved, findings.text[self.name..].as_ptr().cast::<c_char>());
         let page = memory::page();
         let first = self.at & !(page - 1);
         let pages = (self.at + self.length).next_multiple_of(page) - first;
+        let executed = libc::PROT_READ | libc::PROT_EXEC;
         let mut code = [0xcc; LONGEST]; // (nobody comes to what follows the jump)
         code[0] = 0xe9;
         let distance = (self.way as isize - (self.at + JUMP) as isize) as i32; // within NEAR
         code[1..JUMP].copy_from_slice(&distance.to_le_bytes());
-        // SAFETY: code of a loaded object that nobody executes; the pages are executable again afterwards.
+        // SAFETY: code of a loaded object that nobody executes.
         unsafe {
             let bytes = slice::from_raw_parts_mut(self.at as *mut u8, self.length);
-            if *bytes != self.replaced[..self.length]
-                || libc::mprotect(first as *mut _, pages, libc::PROT_READ | libc::PROT_WRITE) != 0
-            {
-                return;
+            if *bytes != self.replaced[..self.length] {
+                return Written::IsOther;
+            }
+            // It can be executed all the time: a system that lets nobody execute what was written to (SELinux's execmod) would leave
+            // the program without its code.
+            if libc::mprotect(first as *mut _, pages, executed | libc::PROT_WRITE) != 0 {
+                return Written::Refused;
             }
             bytes.copy_from_slice(&code[..self.length]);
-            libc::mprotect(first as *mut _, pages, libc::PROT_READ | libc::PROT_EXEC);
+            libc::mprotect(first as *mut _, pages, executed);
         }
+        Written::Yes
     }
+}
+
+/// What the function's region is called: as the function, or if that is too long for a region by its beginning and its address.
+fn region_name(entry: &Entry) -> Cow<'_, str> {
+    if entry.name.len() <= NAME {
+        return Cow::Borrowed(&entry.name);
+    }
+    let end = format!("...@{:#x}", entry.function);
+    let mut beginning = NAME - end.len();
+    while !entry.name.is_char_boundary(beginning) {
+        beginning -= 1;
+    }
+    Cow::Owned(format!("{}{end}", &entry.name[..beginning]))
 }
 
 /// What is said of functions that were refused, by reasons.
