@@ -190,6 +190,12 @@ one: a += 3; goto *to[*p++];
 two: a *= 2; goto *to[*p++];
 three: return a;
 }
+OWN int number(void)
+{
+    __asm__ volatile("");
+    return ++count * 3;
+}
+OWN int through(int (*function)(void)) { return function() + 1; } /* which returns to its third byte */
 OWN int deep(int n)
 {
     char kept[777];
@@ -201,7 +207,7 @@ int main(void)
 {
     const unsigned char one[] = {0, 0, 0, 7, 4, 9, 0, 2}, other[] = {0, 1, 2, 0, 0, 1, 2, 2, 3};
     for (int k = 0; k < 5; k++)
-        printf("%d %d %ld\n", labels(), cases(one), threaded(other, k));
+        printf("%d %d %ld %d\n", labels(), cases(one), threaded(other, k), through(number));
     return deep(300) > 0;
 }
 P
@@ -211,7 +217,7 @@ P
     gcc $options "$scratch/program.c" -o "$scratch/program" && same 0 '*' "$scratch/program" || { echo "with $options"; return 1; }
     awk -F, -v options="$options" '
       NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
-      $2 == "" && $1 ~ /^(labels|cases|threaded)$/ && $at["executions"] + $at["nested"] != 5 {
+      $2 == "" && $1 ~ /^(labels|cases|threaded|through|number)$/ && $at["executions"] + $at["nested"] != 5 {
         print options ": " $at["executions"] + $at["nested"] " of " $1; wrong = 1 }
       END { exit wrong }' "$scratch/report.csv" || return
   done

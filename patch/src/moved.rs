@@ -36,7 +36,12 @@ impl Moved {
         let mut moved = Moved { code: ENDBR64.into(), links: Vec::new() };
         let start = instructions.first()?.ip();
         let mut goes_on = true;
-        for instruction in instructions {
+        for (number, instruction) in instructions.iter().enumerate() {
+            // (what is called returns to behind the call, which must not have made way)
+            let calls = matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall);
+            if calls && number + 1 < instructions.len() {
+                return None;
+            }
             let at = (instruction.ip() - start) as usize;
             goes_on = moved.add(instruction, &bytes[at..at + instruction.len()])?;
         }
