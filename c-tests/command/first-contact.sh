@@ -13,11 +13,9 @@ chmod 777 "$scratch"
 if [ -n "${PROGRAM:-}" ]; then cp "$PROGRAM" "$scratch/memory"; else cc -O1 -g -o "$scratch/memory" examples/guide/memory.c; fi
 shown=$PWD/cli/tests/terminal/shown.py
 PATH=$(dirname "$topdown"):$PATH
-if ! mountpoint -q /dev/pts; then
-  mount -t devpts none /dev/pts
-  finally "umount /dev/pts"
-fi
 cd "$scratch"
+terminal=(python3 -I -S "$shown" 80)
+command -v python3 > /dev/null || terminal=() # (then nothing is wrapped)
 exec 3> /dev/null
 [ -z "${1:-}" ] || exec 3>&1
 as=(setpriv --reuid 65534 --regid 65534 --clear-groups env NO_COLOR=1 TERM=xterm)
@@ -27,13 +25,16 @@ figure='[0-9]( %|± [0-9]| [num]?s\b| [kMG]? ?slots)'
 # What has to be there where there is none.
 reason='nothing is (measured|recorded): |not (measured|counted|permitted)|needs |no topdown counters|paranoid|P-cores alone'
 
+# Whether what was seen fits the terminal, if there is one, but for words that cannot be broken.
+fits() { [ ${#terminal[@]} = 0 ] || ! LC_ALL=C.UTF-8 grep -E '^.{81}' "$scratch/seen" | grep -q '[^ ] '; }
+
 # sees STATUS COMMAND... : it ends so (or with any of STATUS, as 0|125), and has figures, or a reason
 sees() {
   local statuses=$1 code=0
   shift
-  python3 -I -S "$shown" 80 "${as[@]}" "$@" > "$scratch/seen" 2>&1 < /dev/null || code=$?
+  "${terminal[@]}" "${as[@]}" "$@" > "$scratch/seen" 2>&1 < /dev/null || code=$?
   { echo "\$ $*"; cat "$scratch/seen"; echo "[exit status $code]"; echo; } >&3
-  [[ $code =~ ^($statuses)$ ]] && grep -qE "$figure|$reason" "$scratch/seen" && ! LC_ALL=C.UTF-8 grep -E '^.{81}' "$scratch/seen" | grep -q '[^ ] ' && return
+  [[ $code =~ ^($statuses)$ ]] && grep -qE "$figure|$reason" "$scratch/seen" && fits && return
   echo "$*: exit status $code (not $statuses), no figure and no reason, or wider than 80 columns: $(cat "$scratch/seen")"
   exit 1
 }

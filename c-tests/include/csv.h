@@ -79,6 +79,15 @@ static inline double csv_number(const struct csv *csv, int row, const char *colu
 }
 
 /* The row of a region over all threads and processes; of all that ran for an empty name; -1: there is none. */
+/* The first row that has this text in a column; -1: there is none. */
+static inline int csv_find_in(const struct csv *csv, const char *column, const char *text)
+{
+    for (int row = 1; row < csv->rows; row++)
+        if (strcmp(csv_text(csv, row, column), text) == 0)
+            return row;
+    return -1;
+}
+
 static inline int csv_find(const struct csv *csv, const char *region)
 {
     for (int row = 1; row < csv->rows; row++)

@@ -50,6 +50,7 @@ pub fn options(options: &Options) -> Options {
         off: false,
         in_turns: false,
         record_slots: 0,
+        record_cgroups: false,
         source: SourceKind::Automatic,
         cores: CoreKind::Automatic,
         simulate: true,

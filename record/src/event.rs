@@ -8,6 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Instant;
 use topdown_seam::clocks::nanoseconds;
 use topdown_seam::open_event;
+use topdown_seam::ring;
 
 /// An open event.
 #[derive(Debug)]
@@ -99,8 +100,7 @@ impl TaskEvent {
 
     /// Its records go to the ring of another.
     pub fn set_output(&self, other: &TaskEvent) -> io::Result<()> {
-        // SAFETY: an ioctl without pointers.
-        done(unsafe { ioctls::SET_OUTPUT(self.0.as_raw_fd(), other.0.as_raw_fd()) })
+        ring::write_into(&self.0, &other.0)
     }
 }
 

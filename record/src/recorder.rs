@@ -344,6 +344,8 @@ impl Recorder {
                 | RecordContent::Named(..)
                 | RecordContent::Began(..)
                 | RecordContent::Counted(..)
+                | RecordContent::CountedIn(..)
+                | RecordContent::Made(..)
                 | RecordContent::Throttled => {}
             }
         }

@@ -39,6 +39,13 @@ pub enum SeriesSubject {
         /// Its number.
         cpu: u32,
     },
+    /// A cgroup.
+    Cgroup {
+        /// Its path from the root.
+        path: String,
+        /// What people call it.
+        name: String,
+    },
 }
 
 impl SeriesSubject {
@@ -49,6 +56,7 @@ impl SeriesSubject {
             SeriesSubject::Process { pid, name } => format!("process {pid} {name}"),
             SeriesSubject::Thread { tid, name } => format!("thread {tid} {name}"),
             SeriesSubject::Cpu { cpu } => format!("CPU {cpu}"),
+            SeriesSubject::Cgroup { name, .. } => name.clone(),
         }
     }
 }

@@ -5,15 +5,17 @@
 use super::page::Times;
 use super::ring::RecordRing;
 use perf_event_open_sys::bindings::{
-    PERF_RECORD_COMM, PERF_RECORD_EXIT, PERF_RECORD_FORK, PERF_RECORD_LOST, PERF_RECORD_MISC_COMM_EXEC,
-    PERF_RECORD_MMAP2, PERF_RECORD_SAMPLE, PERF_RECORD_THROTTLE, PERF_SAMPLE_READ, PERF_SAMPLE_TID,
-    PERF_SAMPLE_TIME,
+    PERF_RECORD_CGROUP, PERF_RECORD_COMM, PERF_RECORD_EXIT, PERF_RECORD_FORK, PERF_RECORD_LOST,
+    PERF_RECORD_MISC_COMM_EXEC, PERF_RECORD_MMAP2, PERF_RECORD_SAMPLE, PERF_RECORD_THROTTLE,
+    PERF_SAMPLE_CGROUP, PERF_SAMPLE_READ, PERF_SAMPLE_TID, PERF_SAMPLE_TIME,
 };
 use std::io;
 use std::os::fd::AsRawFd;
 
 /// `sample_type` of events whose records are read here. Samples begin with their thread and time, all other records end with them.
 pub const SAMPLE_TYPE: u64 = (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_READ) as u64;
+/// The same of events whose samples say which cgroup runs.
+pub const SAMPLE_TYPE_OF_CGROUPS: u64 = SAMPLE_TYPE | PERF_SAMPLE_CGROUP as u64;
 
 /// A thread, as a record names it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -57,6 +59,10 @@ pub struct TaskRecord {
 pub enum RecordContent {
     /// What the group has counted for this thread since it began: the leader's value first.
     Counted(TaskId, Times, Vec<u64>),
+    /// What the group has counted on its CPU since it began, the thread that runs there, and the id of the cgroup that this is in.
+    CountedIn(TaskId, u64, Times, Vec<u64>),
+    /// A cgroup was made: its id, and its path from the root of its hierarchy.
+    Made(u64, String),
     /// A thread has this name from now on. True: since it has executed a program.
     Named(TaskId, String, bool),
     /// The first was started by the second.
@@ -91,8 +97,9 @@ pub struct Records {
     words: Vec<u64>,
 }
 
-/// Pages for records: fewer than the 516 KiB that each CPU gives a user (kernel.perf_event_mlock_kb).
-const PAGES: usize = 64;
+/// Pages for records: with the ring's own all of the 516 KiB that each CPU gives a user (kernel.perf_event_mlock_kb), or where others have
+/// some of these less.
+const PAGES: [usize; 2] = [128, 64];
 
 impl Records {
     /// Maps the buffer of an event, as large as each CPU lets a user have.
@@ -100,7 +107,11 @@ impl Records {
     /// # Errors
     /// Those of [`RecordRing::map`].
     pub fn map(event: &impl AsRawFd) -> io::Result<Records> {
-        Records::of_pages(event, PAGES)
+        let [most, less] = PAGES;
+        match Records::of_pages(event, most) {
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) => Records::of_pages(event, less),
+            mapped => mapped,
+        }
     }
 
     /// The same, with room for records in so many pages: a power of two.
@@ -144,8 +155,19 @@ fn record(words: &[u64]) -> Option<TaskRecord> {
     match kind {
         PERF_RECORD_SAMPLE => {
             let &[id, time, events, enabled, running, ref values @ ..] = body else { return None };
-            let counted = RecordContent::Counted(TaskId::of(id), Times { enabled, running }, values.to_vec());
-            (events == values.len() as u64).then_some(TaskRecord { time, says: counted })
+            let (times, events) = (Times { enabled, running }, usize::try_from(events).ok()?);
+            let says = match values.split_at_checked(events)? {
+                (counts, []) => RecordContent::Counted(TaskId::of(id), times, counts.to_vec()),
+                (counts, [cgroup]) => {
+                    RecordContent::CountedIn(TaskId::of(id), *cgroup, times, counts.to_vec())
+                }
+                _ => return None,
+            };
+            Some(TaskRecord { time, says })
+        }
+        PERF_RECORD_CGROUP => {
+            let &[id, ref path @ .., _, _] = body else { return None };
+            said(RecordContent::Made(id, text(path)))
         }
         PERF_RECORD_COMM => {
             let &[id, ref name @ .., _, _] = body else { return None };
@@ -194,6 +216,15 @@ mod tests {
         let sample = [header(PERF_RECORD_SAMPLE, 2, 8), id, 99, 2, 7, 6, 1000, 400];
         let counted = RecordContent::Counted(task, Times { enabled: 7, running: 6 }, vec![1000, 400]);
         assert_eq!(record(&sample), Some(TaskRecord { time: 99, says: counted }));
+        let in_cgroup = [header(PERF_RECORD_SAMPLE, 2, 9), id, 99, 2, 7, 6, 1000, 400, 4242];
+        let counted = RecordContent::CountedIn(task, 4242, Times { enabled: 7, running: 6 }, vec![1000, 400]);
+        assert_eq!(record(&in_cgroup), Some(TaskRecord { time: 99, says: counted }));
+        let path = u64::from_ne_bytes(*b"/a/b\0\0\0\0");
+        let made = [header(PERF_RECORD_CGROUP, 0, 5), 4242, path, id, 94];
+        assert_eq!(
+            record(&made),
+            Some(TaskRecord { time: 94, says: RecordContent::Made(4242, "/a/b".into()) })
+        );
         let name = u64::from_ne_bytes(*b"cc1plus\0");
         for (misc, executed) in [(PERF_RECORD_MISC_COMM_EXEC, true), (0, false)] {
             let comm = [header(PERF_RECORD_COMM, misc, 5), id, name, id, 98];

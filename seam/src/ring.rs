@@ -2,11 +2,24 @@
 
 use super::linux::page_size;
 use super::page::Page;
+use perf_event_open_sys::ioctls;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::{null_mut, read_volatile};
 use std::slice::from_raw_parts;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Has an event write its records into another's ring, which is mapped.
+///
+/// # Errors
+/// The kernel's, of ioctl(2).
+pub fn write_into(event: &impl AsRawFd, other: &impl AsRawFd) -> io::Result<()> {
+    // SAFETY: no pointers.
+    match unsafe { ioctls::SET_OUTPUT(event.as_raw_fd(), other.as_raw_fd()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
 
 /// A mapped ring.
 #[derive(Debug)]

@@ -279,6 +279,7 @@ fn interpret(options: &COptions) -> Result<Options> {
     let nodes = wanted_nodes(options, source, cores)?;
     Ok(Options {
         record_slots: 0,
+        record_cgroups: false,
         target,
         level: if nodes.is_empty() { options.level } else { 0 },
         subtree: options.subtree,

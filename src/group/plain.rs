@@ -21,9 +21,9 @@ use crate::read::{
 use crate::sys::group_read;
 use crate::sys::memory::ReservedPage;
 use crate::sys::page::Times;
-use crate::sys::records::{Records, SAMPLE_TYPE};
-use crate::sys::{Kernel, Linux, Mapping, fault, rseq, thread};
-use perf_event_open_sys::bindings::perf_event_attr;
+use crate::sys::records::{Records, SAMPLE_TYPE, SAMPLE_TYPE_OF_CGROUPS};
+use crate::sys::{Kernel, Linux, Mapping, fault, ring, rseq, thread};
+use perf_event_open_sys::bindings::{PERF_COUNT_SW_CGROUP_SWITCHES, PERF_TYPE_SOFTWARE, perf_event_attr};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -37,8 +37,10 @@ pub(crate) struct PlainGroup<K: Kernel> {
     siblings: Siblings<K::Fd>,
     leader: K::Fd,
     options: Options,
-    /// How many events there are besides the leader.
+    /// How many events there are besides the leader that count on this PMU.
     members: usize,
+    /// How many follow them that do not.
+    others: usize,
     /// Slots for each that the leader counts.
     slots_each: u64,
     /// How often it was read by read(2).
@@ -109,6 +111,9 @@ impl<K: Kernel> PlainGroup<K> {
             attr.set_exclude_kernel((event.never || !options.kernel).into());
             events.push((event.name, attr));
         }
+        if options.record_cgroups {
+            events.push(("cgroup-switches", cgroup_switches(&attr)));
+        }
         let rseq = rseq::descriptor();
         let place = place.filter(|_| options.target == Target::This && !options.inherit && !options.no_rdpmc);
         // (user access of a group that is read by read(2) all the same would keep its events from being chained)
@@ -152,6 +157,7 @@ impl<K: Kernel> PlainGroup<K> {
             leader,
             options: *options,
             members: plan.members.len(),
+            others: usize::from(options.record_cgroups),
             slots_each: plan.slots_each,
             calls: AtomicU64::new(0),
             jumps: (plan.leader.event == SLOTS).then(|| Jumps::new(slots_per_ns(pmu.model.slots_per_cycle))),
@@ -188,6 +194,7 @@ impl<K: Kernel> PlainGroup<K> {
             leader,
             options: self.options,
             members: attrs.len() - 1,
+            others: 0,
             calls: Default::default(),
             slots_each,
             jumps: None,
@@ -332,6 +339,11 @@ impl<K: Kernel> PlainGroup<K> {
         done.map_err(|e| explain(&self.kernel, &self.options, RefusedCall::Other(name), &e))
     }
 
+    /// How many events a reading tells of.
+    fn events(&self) -> usize {
+        1 + self.members + self.others
+    }
+
     /// Before it is closed: a forked child that has copies of the descriptors does not keep it on the counters.
     pub fn stop(&self) {
         // One that is not there any more counts nothing.
@@ -342,20 +354,25 @@ impl<K: Kernel> PlainGroup<K> {
 impl PlainGroup<Linux> {
     /// The buffer into which the kernel writes this group's records (`Options::record_slots`).
     pub fn records(&self) -> Result<Records> {
-        Records::map(&self.leader).map_err(|refusal| {
+        let refused = |refusal: io::Error| {
             let errno = refusal.raw_os_error().unwrap_or(libc::EIO);
-            Error::errno(errno, format!("no buffer for records of threads: {refusal}"))
+            Error::errno(errno, format!("no buffer for the kernel's records: {refusal}"))
                 .remedy("raise kernel.perf_event_mlock_kb or the limit of locked memory (ulimit -l)")
-        })
+        };
+        let records = Records::map(&self.leader).map_err(refused)?;
+        for other in self.siblings.iter().skip(self.members) {
+            ring::write_into(other, &self.leader).map_err(refused)?;
+        }
+        Ok(records)
     }
 
     /// What a record's values are counts of.
     pub fn counts_of(&self, time: Times, values: &[u64]) -> Result<PlainCounts> {
-        let (Some((leader, members)), true) = (values.split_first(), values.len() == 1 + self.members) else {
+        let (Some((leader, members)), true) = (values.split_first(), values.len() == self.events()) else {
             return Err(Error::invalid("the record is of another group"));
         };
         let mut counter = [0; MOST_COUNTERS];
-        counter[..self.members].copy_from_slice(members);
+        counter[..self.members].copy_from_slice(&members[..self.members]);
         let slots = leader.saturating_mul(self.slots_each);
         let Some(jumps) = &self.jumps else {
             return Ok(PlainCounts { time, slots, counter, ..PlainCounts::default() });
@@ -382,11 +399,30 @@ fn told(slots: u64, counter: &[u64], running_ns: u64) -> GroupTotals {
 /// beginnings, ends and names, too. In all events `sample_type` is the same, as inherited groups have it.
 fn writes_records(attr: &mut perf_event_attr, options: &Options, slots_each: u64) {
     attr.__bindgen_anon_1.sample_period = (u64::from(options.record_slots) / slots_each.max(1)).max(1);
-    attr.sample_type = SAMPLE_TYPE;
     attr.set_sample_id_all(1);
     attr.set_task(1);
+    if options.record_cgroups {
+        attr.sample_type = SAMPLE_TYPE_OF_CGROUPS;
+        attr.set_cgroup(1);
+        return;
+    }
+    attr.sample_type = SAMPLE_TYPE;
     attr.set_comm(1);
     attr.set_comm_exec(1);
+}
+
+/// The event that happens when a CPU changes to another cgroup's task, as a member of a group that writes records. It happens in the kernel.
+fn cgroup_switches(member: &perf_event_attr) -> perf_event_attr {
+    let mut attr = perf_event_attr {
+        type_: PERF_TYPE_SOFTWARE,
+        config: PERF_COUNT_SW_CGROUP_SWITCHES.into(),
+        ..*member
+    };
+    attr.__bindgen_anon_1.sample_period = 1;
+    attr.__bindgen_anon_3.config1 = 0;
+    attr.set_exclude_user(0);
+    attr.set_exclude_kernel(0);
+    attr
 }
 
 /// What follows the leader does not sample.
@@ -395,6 +431,7 @@ fn writes_none(attr: &mut perf_event_attr) {
     attr.set_task(0);
     attr.set_comm(0);
     attr.set_comm_exec(0);
+    attr.set_cgroup(0);
 }
 
 pub(crate) fn withheld(event: &str) -> Error {
@@ -419,11 +456,11 @@ fn unplaced(event: &str) -> Error {
 impl<K: Kernel> PlainCounters for PlainGroup<K> {
     fn counts(&self) -> Result<PlainCounts> {
         self.calls.fetch_add(1, Ordering::Relaxed);
-        let mut words = [0; group_read::GROUP_HEAD + 1 + MOST_COUNTERS];
+        let mut words = [0; group_read::GROUP_HEAD + 2 + MOST_COUNTERS];
         let got = self.read(&self.leader, &mut words)?;
-        let (time, values) = group_read::group(&words[..got], 1 + self.members).ok_or_else(given_up)?;
+        let (time, values) = group_read::group(&words[..got], self.events()).ok_or_else(given_up)?;
         let mut counter = [0; MOST_COUNTERS];
-        counter[..self.members].copy_from_slice(&values[1..]);
+        counter[..self.members].copy_from_slice(&values[1..][..self.members]);
         let slots = values[0].saturating_mul(self.slots_each);
         Ok(self.settled(PlainCounts { time, slots, counter, ..PlainCounts::default() }))
     }

@@ -46,10 +46,13 @@ pub(crate) fn open(options: &Options, _: &SignalBlock) -> Result<Handle> {
     if options.off && !(plain && options.target != Target::This) {
         return Err(Error::invalid("`off` is for general-purpose counters of another thread, or of a CPU"));
     }
-    let on_cpu = matches!(options.target, Target::TaskOn(..));
-    if options.record_slots > 0 && !(plain && on_cpu && options.inherit) {
+    let of_threads =
+        matches!(options.target, Target::TaskOn(..)) && options.inherit && !options.record_cgroups;
+    let of_cgroups = matches!(options.target, Target::Cpu(_)) && options.record_cgroups;
+    if options.record_slots > 0 && !(plain && (of_threads || of_cgroups)) {
         return Err(Error::invalid(
-            "`record_slots` is for inherited general-purpose counters of another thread on a CPU (`Target::TaskOn`)",
+            "`record_slots` is for inherited general-purpose counters of another thread on a CPU (`Target::TaskOn`), or with \
+             `record_cgroups` for those of a CPU",
         ));
     }
     let handle = POOL.take().map_err(|e| {

@@ -238,5 +238,8 @@ fn labels_of(of: &SeriesSubject) -> (&'static str, Labels) {
             ("topdown_thread", vec![("tid", tid.to_string()), ("thread", clean(name))])
         }
         SeriesSubject::Cpu { cpu } => ("topdown_cpu", vec![("cpu", cpu.to_string())]),
+        SeriesSubject::Cgroup { path, name } => {
+            ("topdown_cgroup", vec![("cgroup", clean(path)), ("name", clean(name))])
+        }
     }
 }

@@ -1,8 +1,10 @@
 //! The options of `topdown stat`.
 #![forbid(unsafe_code)]
 
+use super::cgroups::CgroupRows;
 use super::cpus::{E_CORES, cpu_list};
 use super::drill::{DeepNodes, TurnPlan};
+use super::groups::RECORD_SLOTS;
 use super::levels::{DEEPEST, LevelTrial};
 use super::rows_per::RowsPer;
 use super::table::Style;
@@ -37,6 +39,9 @@ pub struct Arguments {
     /// Count whatever runs on these CPUs: a list such as 0-3,7
     #[arg(short = 'C', long = "cpu", value_name = "CPUS", value_parser = cpu_list, conflicts_with_all = ["pid", "tid"], help_heading = WHOM)]
     pub(super) cpus: Option<BTreeSet<u32>>,
+    /// Count these cgroups, each with those in it, as paths below where cgroups are mounted, on all CPUs or those of -C: a row for each
+    #[arg(short = 'G', long, value_name = "CGROUP,...", value_delimiter = ',', conflicts_with_all = ["pid", "tid"], help_heading = WHOM)]
+    pub(super) cgroup: Vec<String>,
     /// End after so many milliseconds; a command gets SIGTERM then
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=LONGEST), help_heading = WHOM)]
     pub(super) timeout: Option<u64>,
@@ -60,9 +65,12 @@ pub struct Arguments {
     /// A row for each socket
     #[arg(long, conflicts_with_all = ["pid", "tid"], requires = "of_cpus", help_heading = ROWS)]
     pub(super) per_socket: bool,
+    /// A row for each cgroup in which something runs, on all CPUs or those of -C; those deeper than DEPTH below the root are in the one around them
+    #[arg(long, value_name = "DEPTH", num_args = 0..=1, require_equals = true, default_missing_value = "1000", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["pid", "tid", "cgroup", "per_core", "per_socket"], help_heading = ROWS)]
+    pub(super) per_cgroup: Option<u32>,
     /// With -p or -t: a row for each thread that was there at the start, with what it started. Else a row for each thread of the
     /// command and of all that it starts, and one for the rest (Linux 6.12 or later)
-    #[arg(long, conflicts_with = "of_cpus", help_heading = ROWS)]
+    #[arg(long, conflicts_with_all = ["of_cpus", "cgroup", "per_cgroup"], help_heading = ROWS)]
     pub(super) per_thread: bool,
     /// A row for each process of the command, and one for the rest (Linux 6.12 or later)
     #[arg(long, conflicts_with_all = OTHERS, conflicts_with_all = ["per_thread", "interval_print", "repeat"], help_heading = ROWS)]
@@ -102,10 +110,12 @@ const WHOM: &str = "Whom";
 const ROWS: &str = "Rows";
 const OUTPUT: &str = "Output";
 /// What is counted if not a command.
-const OTHERS: [&str; 4] = ["pid", "tid", "all_cpus", "cpus"];
+const OTHERS: [&str; 6] = ["pid", "tid", "all_cpus", "cpus", "cgroup", "per_cgroup"];
 /// What has rows, not a report.
-const TABLES: [&str; 8] = [
+const TABLES: [&str; 10] = [
     "interval_print",
+    "cgroup",
+    "per_cgroup",
     "repeat",
     "per_core",
     "per_socket",
@@ -116,8 +126,17 @@ const TABLES: [&str; 8] = [
 ];
 
 /// What has rows of parts.
-const PARTS: [&str; 7] =
-    ["repeat", "per_core", "per_socket", "per_thread", "per_process", "field_separator", "json_output"];
+const PARTS: [&str; 9] = [
+    "repeat",
+    "cgroup",
+    "per_cgroup",
+    "per_core",
+    "per_socket",
+    "per_thread",
+    "per_process",
+    "field_separator",
+    "json_output",
+];
 
 /// What is counted.
 #[derive(clap::Args, Clone, Default)]
@@ -148,7 +167,8 @@ fn subtree(name: &str) -> Result<u32, &'static str> {
 /// How it is called.
 pub const USAGE: &str = "topdown stat [OPTIONS] COMMAND...
        topdown stat [OPTIONS] -p PID,... | -t TID,... [COMMAND...]
-       topdown stat [OPTIONS] -a | -C CPUS [COMMAND...]";
+       topdown stat [OPTIONS] -a | -C CPUS [COMMAND...]
+       topdown stat [OPTIONS] --per-cgroup | -G CGROUP,... [COMMAND...]";
 
 /// What `topdown stat --help` says of the rest.
 pub const HELP: &str = "\
@@ -222,9 +242,9 @@ impl Arguments {
     /// The level that is counted where a core is simulated, of which nothing takes turns.
     fn simulated_turns(&self, core: &'static str) -> Result<TurnPlan, Failure> {
         self.what.deep.refuse_simulated().map_err(failed)?;
-        if self.by_task().is_some() {
-            let what = "does not tell threads and processes of a command apart";
-            return Err(failed(simulation::refused("--per-thread, --per-process", what)));
+        if self.by_task().is_some() || self.cgroups().is_some() {
+            let what = "does not tell threads and processes of a command apart, nor cgroups";
+            return Err(failed(simulation::refused("--per-thread, --per-process, --per-cgroup, -G", what)));
         }
         let Some(level) = self.what.td_level else {
             // (what cannot be, as this subtree, is known before anything runs)
@@ -242,13 +262,26 @@ impl Arguments {
         match self {
             _ if !self.pid.is_empty() => Some(StatTarget::Processes(self.pid.iter().copied().collect())),
             _ if !self.tid.is_empty() => Some(StatTarget::Threads(self.tid.iter().copied().collect())),
-            _ if self.all_cpus || self.cpus.is_some() => Some(StatTarget::Cpus(self.cpus.clone())),
+            _ if self.all_cpus || self.cpus.is_some() || self.cgroups().is_some() => {
+                Some(StatTarget::Cpus(self.cpus.clone()))
+            }
             _ => None,
+        }
+    }
+
+    /// Which cgroups are told apart, if they are.
+    pub(super) fn cgroups(&self) -> Option<CgroupRows> {
+        let named = || self.cgroup.iter().map(|path| format!("/{}", path.trim_matches('/'))).collect();
+        match self.per_cgroup {
+            Some(depth) => Some(CgroupRows::Each(depth as usize)),
+            None if !self.cgroup.is_empty() => Some(CgroupRows::Named(named())),
+            None => None,
         }
     }
 
     pub(super) fn by(&self) -> Option<RowsPer> {
         let ways = [
+            (self.cgroups().is_some(), RowsPer::Cgroup),
             (self.per_core, RowsPer::Core),
             (self.per_socket, RowsPer::Socket),
             (self.per_thread, RowsPer::Thread),
@@ -280,6 +313,9 @@ impl Arguments {
                 "--subtree counts level 1 and what is below its node, as deep as one group holds: leave --td-level out; or leave --subtree \
                  out, and a level that no group holds is counted by groups that take turns",
             ));
+        }
+        if self.cgroups().is_some() && (self.repeat.is_some() || self.per_process) {
+            return Err(failed("--per-cgroup, -G: rows of cgroups, not with --repeat or --per-process"));
         }
         match self.by_task().is_some() && (self.interval_print.is_some() || self.repeat.is_some()) {
             true => Err(failed("--per-thread of a command: not with --interval-print or --repeat")),
@@ -314,7 +350,9 @@ impl Arguments {
         let level = if *show == Show::Rows(Style::Text) && subtree.is_none() { 1 } else { 0 };
         let (level, subtree) = (td_level.unwrap_or(level), subtree.unwrap_or(TD_NODE_NONE));
         let (simulate, core) = (simulated.is_some(), simulated.unwrap_or_default());
-        Options { level, subtree, kernel, simulate, core, ..Options::default() }
+        let record_cgroups = self.cgroups().is_some();
+        let record_slots = if record_cgroups { RECORD_SLOTS } else { 0 };
+        Options { level, subtree, kernel, simulate, core, record_slots, record_cgroups, ..Options::default() }
     }
 
     /// Opens where requests for metrics are answered.

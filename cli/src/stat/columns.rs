@@ -16,9 +16,9 @@ pub fn columns(arguments: &Arguments, groups: &CountedGroups) -> Columns {
         time: arguments.interval_print.is_some(),
         of: arguments.by().map(RowsPer::name).or(repeats.then_some("run")),
         pmu: pmus.len() > 1,
-        slots: arguments.by_task().is_some(),
+        slots: arguments.by_task().is_some() || arguments.cgroups().is_some(),
         seconds: repeats,
-        cpus: !cpus,
+        cpus: !cpus || arguments.cgroups().is_some(),
         // (of user mode alone the cycles are known, but not the time)
         clock: arguments.what.kernel && !cpus,
         ..Columns::default()

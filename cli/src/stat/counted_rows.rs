@@ -7,9 +7,11 @@ use super::columns::columns;
 use super::counted::CountedGroups;
 use super::figures::{StatFigures, apart, by_pmu};
 use super::group::{GroupCount, StatGroup};
+use super::groups::RecordsUpTo;
 use super::outside::{Loss, OutsideGroups};
 use super::rows_per::RowsPer;
-use super::table::{StatRow, StatTable};
+use super::table::{StatRow, StatTable, Style};
+use super::tasks::ALL;
 use crate::say;
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -24,8 +26,53 @@ impl StatCount<'_> {
         at_work: bool,
         loss: Option<Loss>,
     ) {
-        let rows = self.read(groups, at, at_work, loss);
+        let rows = match self.cgroups {
+            Some(_) => self.cgroup_rows(groups, at, at_work),
+            None => self.read(groups, at, at_work, loss),
+        };
         self.write(&rows);
+    }
+
+    /// Rows of cgroups.
+    fn cgroup_rows(&mut self, groups: &mut CountedGroups, at: Duration, at_work: bool) -> Vec<StatRow> {
+        self.take_records(groups, RecordsUpTo::Now);
+        let columns = &self.columns.get_or_insert_with(|| columns(self.arguments, groups)).clone();
+        let is_text = self.show == Show::Rows(Style::Text);
+        let Some(cgroups) = &mut self.cgroups else { return Vec::new() };
+        let counted: Result<Vec<_>, _> = groups.count(at_work, at).into_iter().collect();
+        let row = |counted: &[GroupCount], of: &str, has_time: bool, wall_s: f64| {
+            let kinds = by_pmu(counted)?;
+            let rows = kinds.iter().filter(|(_, figures)| figures.sum.slots > 0).map(|(group, figures)| {
+                let row = StatRow::new(columns, figures, wall_s);
+                StatRow {
+                    time: at.as_nanos() as f64 / 1e9,
+                    of: of.into(),
+                    pmu: group.info.pmu.clone(),
+                    core: format!("{}, level {}", group.info.core, group.info.level),
+                    cpus: row.cpus.filter(|_| has_time),
+                    ..row
+                }
+            });
+            Ok(rows.collect::<Vec<_>>())
+        };
+        let rows = counted.and_then(|counted| {
+            let since = counted.iter().map(|one| one.since).min().unwrap_or_default();
+            let wall_s = at.saturating_sub(since).as_secs_f64();
+            let mut rows = Vec::new();
+            for one in cgroups.rows(&counted, &self.cgroups_before)? {
+                let of = one.path.as_ref().filter(|_| !is_text).unwrap_or(&one.name);
+                // (in the root is what the CPUs do when nothing runs)
+                let has_time = one.path.as_ref().is_some_and(|path| path != "/");
+                rows.extend(row(&one.counted, of, has_time, wall_s)?);
+            }
+            rows.extend(row(&counted, ALL, false, wall_s)?);
+            Ok(rows)
+        });
+        self.cgroups_before = cgroups.so_far();
+        rows.unwrap_or_else(|why: topdown::Error| {
+            say(&format!("rows are missing: {why}"));
+            Vec::new()
+        })
     }
 
     /// Rows of a command's threads or processes.
@@ -36,7 +83,7 @@ impl StatCount<'_> {
         (at, at_work): (Duration, bool),
         loss: Loss,
     ) {
-        groups.take_records();
+        groups.take_records(RecordsUpTo::Now);
         let Some(tasks) = &groups.tasks else {
             return self.rows(&mut groups.groups, at, at_work, Some(loss));
         };

@@ -225,7 +225,13 @@ pub struct GroupCount<'g> {
     pub(super) to: Reading,
 }
 
-impl GroupCount<'_> {
+impl<'g> GroupCount<'g> {
+    /// A part of what the group counted, and others of its kind: from one sample to another.
+    pub fn of(group: &'g StatGroup, from: &Sample, to: &Sample) -> GroupCount<'g> {
+        let reading = |sample: &Sample| Reading { sample: *sample, ..Reading::default() };
+        GroupCount { group, since: Duration::ZERO, from: reading(from), to: reading(to) }
+    }
+
     /// Where the counters stand.
     pub fn sample(&self) -> Sample {
         self.to.sample

@@ -17,6 +17,15 @@ use topdown_seam::records::TaskRecord;
 /// Slots of a thread from one record to the next: about a millisecond, and less than a per cent of its time.
 pub const RECORD_SLOTS: u32 = 4_000_000;
 
+/// Until when records are wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum RecordsUpTo {
+    /// Those that came until now.
+    Now,
+    /// Those that came until the last time.
+    LastTime,
+}
+
 /// Groups that are read together.
 #[derive(Default)]
 pub struct Groups {
@@ -27,6 +36,8 @@ pub struct Groups {
     kinds: Vec<IpcPmu>,
     /// How long the command's threads ran, where each CPU has a group.
     clock: Option<TaskClock>,
+    /// Records that were read, and before which others may come still.
+    pending: Vec<(usize, TaskRecord)>,
     /// CPUs that came online and could not be opened.
     refused: BTreeSet<u32>,
     /// Which CPUs were online when that was seen last, and when.
@@ -107,11 +118,24 @@ impl Groups {
         self.clock.as_ref()?.enabled_ns()
     }
 
-    /// Records that have come, each with the place of its group in `all`.
-    pub fn records(&mut self) -> Vec<(usize, TaskRecord)> {
+    /// Records in the order of time, each with the place of its group in `all`: those before which no other can come any more. (Of two CPUs'
+    /// buffers one is read first, and what its CPU writes meanwhile may be older than what is in the other.)
+    pub fn records(&mut self, up_to: RecordsUpTo) -> Vec<(usize, TaskRecord)> {
+        if up_to == RecordsUpTo::Now {
+            self.fetch_records();
+        }
+        let settled = self.pending.iter().map(|(_, record)| record.time).max();
+        self.fetch_records();
+        let ready = self.pending.partition_point(|(_, record)| Some(record.time) <= settled);
+        self.pending.drain(..ready).collect()
+    }
+
+    fn fetch_records(&mut self) {
         let groups = self.all.iter_mut().enumerate();
         let records = groups.filter_map(|(k, group)| Some((k, group.records.as_mut()?.take())));
-        records.flat_map(|(k, records)| records.into_iter().map(move |record| (k, record))).collect()
+        let records = records.flat_map(|(k, records)| records.into_iter().map(move |record| (k, record)));
+        self.pending.extend(records);
+        self.pending.sort_by_key(|(_, record)| record.time);
     }
 
     /// On threads, with all that they start.

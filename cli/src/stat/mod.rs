@@ -5,6 +5,8 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod cgroup_names;
+pub mod cgroups;
 mod clock;
 mod columns;
 mod companions;
@@ -43,13 +45,16 @@ use crate::sys::{self, CommandEnd, CpuTimeOf, End, Hotplug, Interrupts, LOOK};
 use crate::{say, simulation};
 use arguments::Show;
 pub use arguments::{Arguments, HELP, LONGEST, USAGE};
+use cgroups::{CgroupCounts, CgroupSums};
 use columns::columns;
 use counted::CountedGroups;
 pub use cpus::{E_CORES, P_CORES, cpu_list};
 use drill::TurnPlan;
+use groups::RecordsUpTo;
 use intervals::{IntervalRecorder, SHORTEST};
 use ipc::Ipc;
 pub use outside::OutsideGroups;
+pub use outside::TAKE_CGROUPS;
 use outside::TAKE_RECORDS;
 use publisher::Publisher;
 use rotation::FIRST;
@@ -97,6 +102,8 @@ fn counted(arguments: &mut Arguments) -> Result<End, Failure> {
         looked: Duration::ZERO,
         unread: false,
         turns,
+        cgroups_before: CgroupSums::default(),
+        cgroups: arguments.cgroups().map(CgroupCounts::new).transpose().map_err(failed)?,
         row_due: arguments.interval().unwrap_or_default(),
         remarked: false,
         room_ns: 0,
@@ -134,6 +141,10 @@ struct StatCount<'a> {
     unread: bool,
     /// What is counted in turns; none: one group counts all.
     turns: TurnPlan,
+    /// Cgroups, if they are told apart.
+    cgroups: Option<CgroupCounts>,
+    /// What was counted of them when the last rows were written.
+    cgroups_before: CgroupSums,
     /// When the next row is due.
     row_due: Duration,
     /// It was said that nodes were not measured for want of turns.
@@ -263,7 +274,9 @@ impl StatCount<'_> {
         }
         // (what comes while a command runs is the command's)
         let interrupts = alone.then(sys::interrupts).transpose().map_err(failed)?;
-        groups.count(at_work, Duration::ZERO); // what was counted while others were opened
+        if self.cgroups.is_none() {
+            groups.count(at_work, Duration::ZERO); // what was counted while others were opened, which records have, too
+        }
         let mut cpu_time = whom.cpu_time();
         let mut recorder =
             self.keeps_time().then(|| IntervalRecorder::new(&groups, self.arguments.interval()));
@@ -272,7 +285,7 @@ impl StatCount<'_> {
             counting.tick(groups, at, at_work);
             cpu_time.look_at(at);
             if let Some(publisher) = &mut publisher {
-                publisher.tick(groups, at, at_work);
+                publisher.tick(groups, counting.cgroups.as_mut(), at, at_work);
             }
             let pace = recorder.as_mut().map(|recorder| {
                 recorder.tick(groups, at, at_work);
@@ -296,6 +309,8 @@ impl StatCount<'_> {
         drop(interrupts); // a second one ends what is done after the count
         if self.show_rows() {
             self.rows(&mut groups, wall, at_work, None);
+            let remarks = self.cgroups.as_ref().map(CgroupCounts::remarks);
+            remarks.iter().flatten().for_each(|line| say(line));
             self.say_of_kernel(&cpu_use(&cpu_time, &groups, 0));
             return Ok(end);
         }
@@ -355,9 +370,10 @@ impl StatCount<'_> {
     fn pace(&self) -> Option<Duration> {
         let report = self.keeps_time().then_some(SHORTEST);
         let looks = (self.arguments.whom().is_some() || self.endpoint.is_some()).then_some(LOOK);
-        let records = self.arguments.by_task().map(|_| TAKE_RECORDS);
+        let of_tasks = self.arguments.by_task().map(|_| TAKE_RECORDS);
+        let records = self.cgroups.as_ref().map(|_| TAKE_CGROUPS).or(of_tasks);
         let polls = (self.cpus.is_some() && self.hotplug.is_none()).then_some(LOOK);
-        let pace = self.arguments.interval().or(report).or(records).or(looks);
+        let pace = self.arguments.interval().or(report).into_iter().chain(records).min().or(looks);
         polls.into_iter().chain(pace).min()
     }
 
@@ -369,6 +385,7 @@ impl StatCount<'_> {
 
     /// An interval is over.
     fn tick(&mut self, groups: &mut CountedGroups, at: Duration, at_work: bool) {
+        self.take_records(groups, RecordsUpTo::LastTime);
         let interval = self.arguments.interval().filter(|_| self.show_rows() && at >= self.row_due);
         if let Some(interval) = interval {
             self.rows(groups, at, at_work, None);
@@ -385,6 +402,14 @@ impl StatCount<'_> {
             for (cpu, why) in groups.follow(&online, looked_at, self.arguments.by()) {
                 say(&format!("CPU {cpu} came online, and is not counted: {why}"));
             }
+        }
+    }
+
+    /// Takes up what the kernel says of cgroups.
+    fn take_records(&mut self, groups: &mut CountedGroups, up_to: RecordsUpTo) {
+        if let Some(cgroups) = &mut self.cgroups {
+            let records = groups.records(up_to);
+            cgroups.take(records, |group| groups.all[group].info.pmu.clone());
         }
     }
 

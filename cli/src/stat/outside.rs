@@ -6,7 +6,7 @@ use super::counted::CountedGroups;
 use super::cpus::online;
 use super::drill::TurnPlan;
 use super::execs::{ExecEvents, ExecsWatch};
-use super::groups::Groups;
+use super::groups::{Groups, RecordsUpTo};
 use super::intervals::IntervalRecorder;
 use super::ipc::IpcPmu;
 use super::publisher::{PACE, Publisher};
@@ -26,6 +26,9 @@ use topdown_report::{CpuUse, OutsideCount};
 
 /// How often records of threads are taken from the kernel's buffers, which have room for more than that.
 pub const TAKE_RECORDS: Duration = Duration::from_millis(50);
+
+/// The same of cgroups, whose records come with each change from one to another: 150,000 a second on each CPU have room.
+pub const TAKE_CGROUPS: Duration = Duration::from_millis(20);
 
 /// Groups on a command.
 pub struct OutsideGroups {
@@ -102,9 +105,9 @@ impl OutsideGroups {
     }
 
     /// Takes up what the kernel has said of threads.
-    pub fn take_records(&mut self) {
+    pub fn take_records(&mut self, up_to: RecordsUpTo) {
         if let Some(tasks) = &mut self.tasks {
-            tasks.take(self.groups.records());
+            tasks.take(self.groups.records(up_to));
         }
     }
 
@@ -140,13 +143,13 @@ impl OutsideGroups {
 
     /// An interval is over.
     pub fn tick(&mut self, at: Duration) {
-        self.take_records();
+        self.take_records(RecordsUpTo::LastTime);
         self.look_for_losses();
         if let Some(recorder) = &mut self.recorder {
             recorder.tick(&mut self.groups, at, true);
         }
         if let Some(publisher) = &mut self.publisher {
-            publisher.tick(&mut self.groups, at, true);
+            publisher.tick(&mut self.groups, None, at, true);
         }
     }
 
@@ -221,7 +224,7 @@ impl OutsideGroups {
     pub fn end(mut self, ran: &CommandEnd, command: &[OsString], wait: bool) -> Result<OutsideCount, Error> {
         let outlived = self.outlived(wait);
         let loss = self.loss(ran, outlived);
-        self.take_records();
+        self.take_records(RecordsUpTo::Now);
         let (groups, tasks) = (&mut self.groups, self.tasks.as_ref());
         let mut counted = whole(groups, tasks, outlived != Some(false), ran.wall, String::new())?;
         tasks.iter().flat_map(|tasks| tasks.remarks()).for_each(|line| say(&line));

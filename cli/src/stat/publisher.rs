@@ -1,6 +1,7 @@
 //! Puts what was counted so far where requests for metrics find it.
 #![forbid(unsafe_code)]
 
+use super::cgroups::{CgroupCounts, CgroupSums};
 use super::counted::CountedGroups;
 use super::figures::by_pmu;
 use super::group::GroupCount;
@@ -12,6 +13,9 @@ use topdown_report::timeline::SeriesSubject;
 
 /// How often.
 pub const PACE: Duration = Duration::from_secs(1);
+
+/// Cgroups that are published: the largest. Who scrapes keeps a series of each label for long.
+const MOST_CGROUPS: usize = 1000;
 
 /// See above.
 pub struct Publisher {
@@ -29,7 +33,13 @@ impl Publisher {
     }
 
     /// Publishes, if it is time.
-    pub fn tick(&mut self, groups: &mut CountedGroups, at: Duration, at_work: bool) {
+    pub fn tick(
+        &mut self,
+        groups: &mut CountedGroups,
+        cgroups: Option<&mut CgroupCounts>,
+        at: Duration,
+        at_work: bool,
+    ) {
         if at < self.due {
             return;
         }
@@ -44,6 +54,11 @@ impl Publisher {
             let own = groups.between(&self.start, &now).filter(|one| one.group.of == **part);
             let own = interval(&own.collect::<Vec<_>>(), None, 0, (Duration::ZERO, at));
             series.extend(own.map(|own| (series_of(groups, part, &self.names), own)));
+        }
+        let cgroups = cgroups.and_then(|cgroups| cgroups.rows(&all, &CgroupSums::default()).ok());
+        for one in cgroups.into_iter().flatten().take(MOST_CGROUPS) {
+            let counted = interval(&one.counted, None, 0, (Duration::ZERO, at));
+            series.extend(one.series().zip(counted));
         }
         let ipc = by_pmu(&all).ok().and_then(|kinds| {
             let mut kinds = kinds.iter().map(|(_, figures)| figures.ipc);

@@ -11,6 +11,7 @@ pub enum RowsPer {
     Socket,
     Thread,
     Process,
+    Cgroup,
 }
 
 impl RowsPer {
@@ -20,6 +21,7 @@ impl RowsPer {
             RowsPer::Socket => "socket",
             RowsPer::Thread => "thread",
             RowsPer::Process => "process",
+            RowsPer::Cgroup => "cgroup",
         }
     }
 

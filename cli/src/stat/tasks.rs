@@ -35,9 +35,8 @@ struct Task {
 }
 
 impl Tasks {
-    /// Takes records up, each with the number of its group. Of one group they come in the order of time.
-    pub fn take(&mut self, mut records: Vec<(usize, TaskRecord)>) {
-        records.sort_by_key(|(_, record)| record.time);
+    /// Takes records up, each with the number of its group, in the order of time.
+    pub fn take(&mut self, records: Vec<(usize, TaskRecord)>) {
         for (group, record) in records {
             match record.says {
                 RecordContent::Counted(id, time, values) => self.counted(group, id, time, values),
@@ -54,7 +53,7 @@ impl Tasks {
                 RecordContent::Ends(id) => _ = self.present.remove(&id.tid),
                 RecordContent::Lost(records) => self.lost += records,
                 RecordContent::Throttled => self.throttled = true,
-                RecordContent::Mapped { .. } => {}
+                RecordContent::Mapped { .. } | RecordContent::CountedIn(..) | RecordContent::Made(..) => {}
             }
         }
     }
@@ -228,7 +227,7 @@ impl<'c> Kinds<'c> {
 }
 
 /// A sample before anything was counted.
-fn emptied(of: &Sample) -> Sample {
+pub fn emptied(of: &Sample) -> Sample {
     Sample {
         slots: 0,
         slots_before: 0,
@@ -275,7 +274,8 @@ impl TaskSum {
     }
 }
 
-fn change(sum: &mut Sample, by: &Sample, how: impl Fn(u64, u64) -> u64) {
+/// Adds counts to a sum, or takes them out of it. (How long counters were enabled is another thing.)
+pub fn change(sum: &mut Sample, by: &Sample, how: impl Fn(u64, u64) -> u64) {
     sum.slots = how(sum.slots, by.slots);
     sum.slots_before = sum.slots; // no register holds any
     sum.time_running_ns = how(sum.time_running_ns, by.time_running_ns);
@@ -296,7 +296,10 @@ mod tests {
 
     fn tasks(says: impl IntoIterator<Item = (usize, u64, RecordContent)>) -> Tasks {
         let mut tasks = Tasks::default();
-        tasks.take(says.into_iter().map(|(group, time, says)| (group, TaskRecord { time, says })).collect());
+        let records = says.into_iter().map(|(group, time, says)| (group, TaskRecord { time, says }));
+        let mut records: Vec<_> = records.collect();
+        records.sort_by_key(|(_, record)| record.time);
+        tasks.take(records);
         tasks
     }
 

@@ -6,8 +6,9 @@ mod screen;
 
 use crate::outcome::{Failure, ended, failed, not_run};
 use crate::simulation;
+use crate::stat::cgroups::{CgroupCounts, CgroupRows};
 use crate::stat::cpu_list;
-use crate::stat::groups::Groups;
+use crate::stat::groups::{Groups, RECORD_SLOTS, RecordsUpTo};
 use crate::stat::ipc::Ipc;
 use crate::stat::target::{Ending, StatTarget};
 use crate::sys::{self, End, Interrupts};
@@ -37,6 +38,9 @@ pub struct Arguments {
     /// Show these CPUs: a list such as 0-3,7
     #[arg(short = 'C', long = "cpu", value_name = "CPUS", value_parser = cpu_list, conflicts_with_all = ["pid", "tid"])]
     cpus: Option<BTreeSet<u32>>,
+    /// Show cgroups, on all CPUs or those of -C; those deeper than DEPTH below the root are in the one around them
+    #[arg(long, value_name = "DEPTH", num_args = 0..=1, require_equals = true, default_missing_value = "1000", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["pid", "tid"])]
+    per_cgroup: Option<u32>,
     /// Milliseconds between two readings
     #[arg(short = 'I', long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(50..=LONGEST))]
     interval: u64,
@@ -44,7 +48,7 @@ pub struct Arguments {
     #[arg(long)]
     kernel: bool,
     /// A command to run and show, with all that it starts; what it writes to the terminal is discarded
-    #[arg(trailing_var_arg = true, value_name = "COMMAND", conflicts_with_all = ["pid", "tid", "all_cpus", "cpus"])]
+    #[arg(trailing_var_arg = true, value_name = "COMMAND", conflicts_with_all = ["pid", "tid", "all_cpus", "cpus", "per_cgroup"])]
     command: Vec<OsString>,
 }
 
@@ -83,12 +87,29 @@ fn shown(arguments: &Arguments) -> Result<End, Failure> {
     }
     let simulated = simulation::core_by_counters().map_err(failed)?;
     let (simulate, core) = (simulated.is_some(), simulated.unwrap_or_default());
-    let options = Options { level: 1, kernel: arguments.kernel, simulate, core, ..Options::default() };
-    if arguments.command.is_empty() { others(arguments, &options) } else { command(arguments, &options) }
+    let cgroups = arguments.per_cgroup.map(|depth| CgroupCounts::new(CgroupRows::Each(depth as usize)));
+    let cgroups = cgroups.transpose().map_err(failed)?;
+    if simulate && cgroups.is_some() {
+        return Err(failed(simulation::refused("--per-cgroup", "does not tell cgroups apart")));
+    }
+    let options = Options {
+        level: 1,
+        kernel: arguments.kernel,
+        simulate,
+        core,
+        record_slots: if cgroups.is_some() { RECORD_SLOTS } else { 0 },
+        record_cgroups: cgroups.is_some(),
+        ..Options::default()
+    };
+    if arguments.command.is_empty() {
+        others(arguments, &options, cgroups)
+    } else {
+        command(arguments, &options)
+    }
 }
 
 /// Shows CPUs, processes or threads that are there.
-fn others(arguments: &Arguments, options: &Options) -> Result<End, Failure> {
+fn others(arguments: &Arguments, options: &Options, cgroups: Option<CgroupCounts>) -> Result<End, Failure> {
     let whom = match arguments {
         Arguments { pid, .. } if !pid.is_empty() => StatTarget::Processes(pid.iter().copied().collect()),
         Arguments { tid, .. } if !tid.is_empty() => StatTarget::Threads(tid.iter().copied().collect()),
@@ -102,6 +123,9 @@ fn others(arguments: &Arguments, options: &Options) -> Result<End, Failure> {
     let live =
         Live { title: whom.title(), interval: arguments.interval, whom: Some(whom), start: Instant::now() };
     let mut source = TopGroups::new(groups, !matches!(live.whom, Some(StatTarget::Cpus(_))));
+    if let Some(cgroups) = cgroups {
+        source.show(cgroups);
+    }
     live.show(&mut source, ends, Some(&interrupts)).map_err(failed)?;
     Ok(End::Status(0))
 }
@@ -175,7 +199,7 @@ impl Live {
                 .chain(interrupts.map(Interrupts::descriptor))
                 .chain(ends.iter().copied())
                 .collect();
-            let mut come = sys::wait_for(&descriptors, Some(next)).into_iter();
+            let mut come = sys::wait_for(&descriptors, Some(source.due(next))).into_iter();
             // (or the window has another size: that is an event, too)
             let _typed = come.next();
             if interrupts.is_some() && come.next() == Some(true) {
@@ -191,6 +215,7 @@ impl Live {
                 }
             }
             let now = Instant::now();
+            source.take_records(RecordsUpTo::LastTime);
             if now >= next {
                 next = now + self.length();
                 source.read(now - self.start, self.whom.as_ref());

@@ -1,11 +1,13 @@
 //! What the rows show: what was counted in the last interval, of all and of each part.
 #![forbid(unsafe_code)]
 
+use crate::stat::TAKE_CGROUPS;
+use crate::stat::cgroups::{CgroupCounts, CgroupSums};
 use crate::stat::counted::CountedGroups;
 use crate::stat::figures::by_pmu;
 use crate::stat::group::GroupCount;
 use crate::stat::group::{GroupTarget, Reading};
-use crate::stat::groups::Groups;
+use crate::stat::groups::{Groups, RecordsUpTo};
 use crate::stat::intervals::{interval, name, parts, series_of};
 use crate::stat::target::StatTarget;
 use std::time::{Duration, Instant};
@@ -80,6 +82,8 @@ pub struct TopGroups {
     last: (Duration, Vec<Reading>),
     looked: Duration,
     rows: Vec<TopRow>,
+    /// If cgroups are shown: what is counted of them, and what was before the last interval.
+    cgroups: Option<(CgroupCounts, CgroupSums)>,
 }
 
 impl TopGroups {
@@ -87,7 +91,25 @@ impl TopGroups {
         let groups = CountedGroups::from(groups);
         let names = groups.all.iter().map(name).collect();
         let last = (Duration::ZERO, groups.last());
-        TopGroups { groups, at_work, names, last, looked: Duration::ZERO, rows: Vec::new() }
+        TopGroups { groups, at_work, names, last, looked: Duration::ZERO, rows: Vec::new(), cgroups: None }
+    }
+
+    /// Shows cgroups, not CPUs.
+    pub fn show(&mut self, cgroups: CgroupCounts) {
+        self.cgroups = Some((cgroups, CgroupSums::default()));
+    }
+
+    /// When records are to be taken, at the latest, or the next interval is over.
+    pub fn due(&self, next: Instant) -> Instant {
+        self.cgroups.as_ref().map_or(next, |_| next.min(Instant::now() + TAKE_CGROUPS))
+    }
+
+    /// Takes up what the kernel says of cgroups.
+    pub fn take_records(&mut self, up_to: RecordsUpTo) {
+        if let Some((cgroups, _)) = &mut self.cgroups {
+            let records = self.groups.records(up_to);
+            cgroups.take(records, |group| self.groups.all[group].info.pmu.clone());
+        }
     }
 
     /// With what it is counted.
@@ -103,6 +125,7 @@ impl TopGroups {
 
     /// Takes a reading, this time after the start; what cannot be read is in the next.
     pub fn read(&mut self, at: Duration, whom: Option<&StatTarget>) {
+        self.take_records(RecordsUpTo::Now);
         let Ok(now) = self.groups.peek(self.at_work) else { return };
         let (since, before) = std::mem::replace(&mut self.last, (at, now));
         let now = &self.last.1;
@@ -117,10 +140,20 @@ impl TopGroups {
             let counted = interval(&counted, None, 0, (since, at))?;
             Some(TopRow { of, counted, ipc: ipc.and_then(|ipc| ipc.ipc()) })
         };
-        let parts = parts(&self.groups);
         let mut rows: Vec<TopRow> = row(SeriesSubject::Whole, &|_| true).into_iter().collect();
-        for part in parts.iter().filter(|_| parts.len() > 1) {
-            rows.extend(row(series_of(&self.groups, part, &self.names), &|of| of == *part));
+        if let Some((cgroups, sums)) = &mut self.cgroups {
+            let counted: Vec<GroupCount> = self.groups.between(&before, now).collect();
+            for one in cgroups.rows(&counted, sums).into_iter().flatten() {
+                let counted = interval(&one.counted, None, 0, (since, at));
+                let row = |(of, counted)| TopRow { of, counted, ipc: None };
+                rows.extend(one.series().zip(counted).map(row));
+            }
+            *sums = cgroups.so_far();
+        } else {
+            let parts = parts(&self.groups);
+            for part in parts.iter().filter(|_| parts.len() > 1) {
+                rows.extend(row(series_of(&self.groups, part, &self.names), &|of| of == *part));
+            }
         }
         self.rows = rows;
         if at >= self.looked + LOOK {
