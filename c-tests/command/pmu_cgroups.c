@@ -2,7 +2,11 @@
  * and ones that have a quota: slots and shares of each are true but for what no record tells of, which is little and in the rest.
  * needs: counters or general-counters */
 #include "lib/stat.h"
+#include <arpa/inet.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #define MOUNT "/sys/fs/cgroup"
@@ -42,6 +46,54 @@ static void works(const char *group, int mix, double units, const char *then, in
         work((long)(then_units * UNIT));
     }
     _exit(0);
+}
+
+static const char *const CATEGORIES[] = {"retiring", "bad_speculation", "frontend_bound", "backend_bound"};
+
+/* What /metrics has at this port, in all. */
+static char *scraped(int port)
+{
+    static char text[1 << 16];
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const char ask[] = "GET /metrics HTTP/1.0\r\n\r\n";
+    const int to = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK(connect(to, (struct sockaddr *)&at, sizeof at) == 0 && write(to, ask, sizeof ask - 1) == (ssize_t)(sizeof ask - 1));
+    size_t length = 0;
+    for (ssize_t got; (got = read(to, text + length, sizeof text - 1 - length)) > 0;)
+        length += (size_t)got;
+    text[length] = 0;
+    close(to);
+    return text;
+}
+
+/* Works in a cgroup, then asks for metrics until they have that; their slots of each category are in the file `scraped`. */
+static void works_and_asks(const char *directory, double least)
+{
+    char path[PATH_MAX], said[4096] = "";
+    int port = 0;
+    join("/t/a");
+    mix_is(MIXES[0]);
+    work(80L * UNIT);
+    snprintf(path, sizeof path, "%s/said", directory);
+    FILE *file = fopen(path, "r");
+    CHECK(file && fread(said, 1, sizeof said - 1, file) > 0 && strstr(said, "127.0.0.1:") && sscanf(strstr(said, "127.0.0.1:"), "127.0.0.1:%d", &port) == 1);
+    fclose(file);
+    unsigned long long slots[4], all;
+    do {
+        const char *const text = scraped(port);
+        all = 0;
+        for (int k = 0; k < 4; k++) {
+            char sample[128];
+            snprintf(sample, sizeof sample, "\ntopdown_cgroup_slots_total{cgroup=\"/t/a\",name=\"/t/a\",category=\"%s\"} ", CATEGORIES[k]);
+            const char *const found = strstr(text, sample);
+            slots[k] = found ? strtoull(found + strlen(sample), NULL, 10) : 0;
+            all += slots[k];
+        }
+    } while ((double)all < least);
+    snprintf(path, sizeof path, "%s/scraped", directory);
+    CHECK((file = fopen(path, "w")) != NULL);
+    fprintf(file, "%llu %llu %llu %llu\n", slots[0], slots[1], slots[2], slots[3]);
+    fclose(file);
 }
 
 /* What is counted: this program again. */
@@ -89,7 +141,6 @@ static double slots_of(const char *group) { return csv_number(&csv, csv_find_in(
 /* A cgroup did so many units of each mix; of so many stretches from one record to the next it is not known that they were its own. */
 static void row_is(const char *group, const double *units, int stretches)
 {
-    static const char *const ONE[] = {"tma_retiring", "tma_bad_speculation", "tma_frontend_bound", "tma_backend_bound"};
     const double lost = RECORD * stretches, little = unit / 50;
     const int row = csv_find_in(&csv, "cgroup", group);
     CHECK(row > 0);
@@ -103,8 +154,11 @@ static void row_is(const char *group, const double *units, int stretches)
     const double slots = csv_number(&csv, row, "slots"), error = csv_number(&csv, row, "error_1");
     fprintf(stderr, "%s: %.2f units of %.2f, within %g\n", group, slots / unit, all, error);
     CHECK(slots >= all * unit - lost && slots <= all * unit + little * (1 + stretches));
-    for (int k = 0; k < 4; k++)
-        CHECK_NEAR(csv_number(&csv, row, ONE[k]), share[k] / all, error + lost / slots);
+    for (int k = 0; k < 4; k++) {
+        char column[32];
+        snprintf(column, sizeof column, "tma_%s", CATEGORIES[k]);
+        CHECK_NEAR(csv_number(&csv, row, column), share[k] / all, error + lost / slots);
+    }
     CHECK(error < 0.01);
 }
 
@@ -122,8 +176,38 @@ static void rest_is(double most)
 
 static void make(const char *group) { CHECK(mkdir(of(group, ""), 0755) == 0 || errno == EEXIST); }
 
+static void metrics_are_true(void)
+{
+    const int any = socket(AF_INET, SOCK_DGRAM, 0);
+    struct ifreq loopback = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+    CHECK(ioctl(any, SIOCSIFFLAGS, &loopback) == 0);
+    close(any);
+    const double least = 80 * unit - RECORD;
+    char text[40];
+    snprintf(text, sizeof text, "%.0f", least);
+    const pid_t child = fork();
+    if (child == 0) {
+        CHECK_EQ(dup2(open(in_scratch("said"), O_CREAT | O_WRONLY | O_TRUNC, 0666), 2), 2);
+        execl(beside("../release/topdown"), "topdown", "stat", "--td-level=1", "-Gt/a", "--open-metrics=0", "-o", in_scratch("r.csv"), "--", own_path(),
+              "scraped", stat_scratch, text, (char *)NULL);
+        _exit(126);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child);
+    if (status)
+        FAIL("%#x: %s", (unsigned)status, stat_said());
+    unsigned long long slots[4];
+    CHECK_EQ(sscanf(text_in("scraped"), "%llu %llu %llu %llu", &slots[0], &slots[1], &slots[2], &slots[3]), 4);
+    const struct truth truth = truth_of(MIXES[0]);
+    const double all = (double)(slots[0] + slots[1] + slots[2] + slots[3]);
+    for (int k = 0; k < 4; k++)
+        CHECK_NEAR((double)slots[k] / all, truth.l1[k], unit / 50 / all); /* its way into the cgroup */
+}
+
 int main(int count_of, char **arguments)
 {
+    if (count_of > 3)
+        return works_and_asks(arguments[2], atof(arguments[3])), 0;
     if (count_of > 1)
         return groups_work(arguments[1]);
     stat_begins();
@@ -170,6 +254,8 @@ int main(int count_of, char **arguments)
     row_is("/t/a", (double[]){80, 0, 0, 0}, 1);
     row_is("/t/b", (double[]){0, 0, 50, 30}, 2);
     write_to(of("/t/b", "cpu.max"), "max 50000");
+
+    metrics_are_true();
 
     count("many", "--per-cgroup");
     for (int k = 0; k < MANY; k++) {
