@@ -32,11 +32,19 @@ __attribute__((noinline, noclone)) int my_short(int x)
     return x;
 }
 
+/* called as functions of this name are not */
+__attribute__((noinline, noclone)) int _dl_work(int x)
+{
+    asm volatile("" : "+r"(x));
+    return x * 3 + 1000;
+}
+
 static void calls(void)
 {
     for (int k = 0; k < 5; k++)
         CHECK_EQ(my_work(k), 3 * k);
     CHECK_EQ(my_short(3), 3);
+    CHECK_EQ(_dl_work(3), 1009);
 }
 
 int main(void)
@@ -50,6 +58,7 @@ int main(void)
     } cases[] = {
         {"", "my_work,my_short", "functions shorter than a jump: my_short", 5},
         {"", "my_short", "functions shorter than a jump: my_short", 0},
+        {"", "my_work,_dl_*", "not called as the ABI says: _dl_work", 5},
         {"", "libc.so.6:getpid", "this library itself depends on it", 0},
         {"written", "my_work", NULL, 5},
         {"writable", "my_work", "1 of the functions not measured: the system lets nobody write code", 0},

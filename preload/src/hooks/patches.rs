@@ -13,6 +13,7 @@ use crate::{apart, memory, say};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char};
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::mem::zeroed;
 use std::os::unix::fs::MetadataExt;
@@ -244,13 +245,19 @@ impl Findings {
         let file = File::open(wanted.object.file()).map_err(|error| error.to_string())?;
         // SAFETY: who writes into the file of a running program ends the program, too; here, this process alone.
         let file = unsafe { memmap2::Mmap::map(&file) }.map_err(|error| error.to_string())?;
-        let meant = |name: &str| {
-            let Ok(name) = CString::new(name) else { return false };
+        let mut not_hooked = Vec::new();
+        let meant = |text: &str| {
+            let Ok(name) = CString::new(text) else { return false };
             let mine = wanted.patterns.iter().filter(|&&i| patterns[i].wants_function(&name));
-            mine.fold(false, |_, &i| {
+            let is_meant = mine.fold(false, |_, &i| {
                 found[i] += 1;
                 true
-            }) && !patterns::refused(&name)
+            });
+            if is_meant && patterns::refused(&name) {
+                not_hooked.push(text.to_owned());
+                return false;
+            }
+            is_meant
         };
         let plan = plan(&file, meant).map_err(|why| why.to_string())?;
         let island = wanted.island.ok_or("there is no room near it")?;
@@ -271,6 +278,17 @@ impl Findings {
             ));
         }
         said.extend(refusals(&plan.refused, &wanted.name(), list));
+        if !not_hooked.is_empty() {
+            not_hooked.sort();
+            not_hooked.dedup(); // (most have two symbols)
+            let names: Vec<&str> = not_hooked.iter().map(String::as_str).collect();
+            said.push(not_measured(
+                &"that by their names are not called as the ABI says",
+                &names,
+                &wanted.name(),
+                list,
+            ));
+        }
         Ok(())
     }
 
@@ -364,14 +382,16 @@ fn refusals(refused: &[(String, Refusal)], object: &str, list: &str) -> Vec<Stri
     for (name, why) in refused {
         reasons.entry(*why).or_default().push(name);
     }
+    reasons.iter().map(|(why, names)| not_measured(why, names, object, list)).collect()
+}
+
+/// A line of functions that are not measured, the first of which it names.
+fn not_measured(why: &dyn Display, names: &[&str], object: &str, list: &str) -> String {
     const NAMED: usize = 3;
-    let line = |(why, names): (&Refusal, &Vec<&str>)| {
-        let more = names.len().saturating_sub(NAMED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let named = names[..names.len().min(NAMED)].join(", ");
-        format!("{list}: not measured in {object}: functions {why}: {named}{more}")
-    };
-    reasons.iter().map(line).collect()
+    let more = names.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let named = names[..names.len().min(NAMED)].join(", ");
+    format!("{list}: not measured in {object}: functions {why}: {named}{more}")
 }
 
 /// Whether this is the only thread.
