@@ -226,6 +226,8 @@ pub struct Account {
     in_turns: InTurns,
     /// What clocks told of executions that are not among these; None: there are none.
     pub elapsed: Option<Elapsed>,
+    /// What executions had that did not end is in it, or what ran in these is missing.
+    pub lacks: bool,
 }
 
 impl Account {
@@ -241,6 +243,7 @@ impl Account {
         nodes: NodeSums::NONE,
         in_turns: InTurns::NONE,
         elapsed: None,
+        lacks: false,
     };
 
     /// So many executions, of which clocks alone tell.
@@ -327,6 +330,7 @@ impl Account {
             nodes: NodeSums::new(slots, nodes),
             in_turns: InTurns::NONE,
             elapsed: None,
+            lacks: false,
         }
     }
 
@@ -347,6 +351,7 @@ impl Account {
         self.nodes.add(&other.nodes);
         self.in_turns.add(&other.in_turns);
         self.elapsed = elapsed::sum(self.elapsed, other.elapsed);
+        self.lacks |= other.lacks;
     }
 
     /// There were at least so many slots, in so much time; how the further ones divide is not known.
@@ -392,6 +397,7 @@ impl Account {
             nodes: self.all_nodes().minus(&part.all_nodes()),
             in_turns: InTurns::NONE,
             elapsed: elapsed::difference(self.elapsed, part.elapsed),
+            lacks: self.lacks,
         }
     }
 
@@ -408,6 +414,7 @@ impl Account {
         self.in_turns = InTurns::NONE;
         self.nodes.anything();
         self.elapsed = elapsed::unknown(self.elapsed);
+        self.lacks = true;
         self
     }
 

@@ -134,6 +134,7 @@ mod tests {
     fn item(time_ns: u64) -> Item {
         let figures = Figures {
             time_alone: None,
+            lacks: false,
             slots: 0,
             share: None,
             time_ns,

@@ -31,6 +31,7 @@ impl Figures {
         };
         Figures {
             time_alone: account.elapsed.map(time),
+            lacks: account.lacks,
             slots: account.slots,
             share: part(account.slots, all.slots).filter(|_| account.elapsed.is_none()),
             time_ns: account.time_ns,

@@ -508,6 +508,9 @@ pub struct TimeFigures {
 pub struct Figures {
     /// What clocks tell, where nothing counted slots: then there are no other figures. None: slots were counted, or nothing was measured.
     pub time_alone: Option<TimeFigures>,
+    /// What executions had that did not end is in no region's figures: of a thread and of the whole that is in what ran in none, which is
+    /// no more than this then, and of a region not known.
+    pub lacks: bool,
     /// Pipeline slots.
     pub slots: u64,
     /// Their part of all slots of the report; none if there are none.

@@ -21,6 +21,8 @@ const NARROW: (usize, [usize; 4]) = (12, [12, 17, 16, 15]);
 const ENOUGH: usize = 97;
 /// Of so many threads the trees are shown.
 const FEW: usize = 4;
+/// What a region did itself.
+const EXCLUSIVE: &str = "exclusive";
 /// So many regions are ranked by what they wasted.
 const RANKED: usize = 5;
 /// So many threads are shown, the largest if there are more.
@@ -377,7 +379,10 @@ fn block(page: &mut Page, name: &str, item: &Item, region: bool, more: Option<St
 fn parts(page: &mut Page, item: &Item, alone: &str, nests: bool) {
     as_deep_as_counted(page, "level 1", "level 2", &item.inclusive);
     if nests && item.exclusive.slots > 0 {
-        let share = item.exclusive.share.map_or(String::new(), |share| format!(" {:.0} %", 100.0 * share));
+        let (is_region, lacks) = (alone == EXCLUSIVE, item.exclusive.lacks);
+        let share = item.exclusive.share.filter(|_| !(is_region && lacks));
+        let at_most = if lacks { "≤" } else { "" };
+        let share = share.map_or(String::new(), |share| format!(" {at_most}{:.0} %", 100.0 * share));
         levels(page, &format!("{alone}{share}"), "", &item.exclusive);
     }
 }
@@ -447,7 +452,7 @@ fn row(page: &mut Page, label: &str, figures: &Figures) {
 /// `most`: threads.
 fn region(page: &mut Page, report: &Report, region: &Region, most: usize) {
     block(page, &region.name, &region.item, true, None);
-    parts(page, &region.item, "exclusive", region.nests);
+    parts(page, &region.item, EXCLUSIVE, region.nests);
     if count(report) > 1 {
         let mut threads: Vec<_> = region.threads.iter().collect();
         if threads.len() > most {

@@ -326,6 +326,12 @@ fn what_is_odd_is_told_with_its_name() {
     // an execution never ended: what is nothing may be all
     near(region(&report, "a").item.exclusive.level_1.unwrap().error, 1.0);
     assert!(report.whole.exclusive.level_1.unwrap().error > UNTOLD);
+    // nor is it known how many slots are its own, and of those of no region it has some
+    assert!(text.contains("\n  exclusive             cannot be told: the bound is 100.0 points\n"), "{text}");
+    assert!(text.contains("\n  outside regions ≤"), "{text}");
+    let page = render(&report, Format::Html);
+    assert!(page.contains("how many slots is not known: executions did not end"), "{page}");
+    assert!(page.contains("<div class=\"name\">outside regions</div><div class=\"meta\">at most "), "{page}");
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
     // an end of a region that never began there is no thread's
     let mut made = nested();

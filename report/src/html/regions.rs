@@ -30,7 +30,7 @@ pub fn section(report: &Report) -> Markup {
                 @if rest.slots > 0 {
                     div.exclusive {
                         div.region {
-                            div { div.name { "outside regions" } div.meta { (amount(rest)) } }
+                            div { div.name { "outside regions" } div.meta { (at_most(rest)) (amount(rest)) } }
                             div { (bar_of("outside regions", rest)) }
                         }
                     }
@@ -38,6 +38,11 @@ pub fn section(report: &Report) -> Markup {
             }
         }
     }
+}
+
+/// Before what ran in no region.
+fn at_most(rest: &Figures) -> &'static str {
+    if rest.lacks { "at most " } else { "" }
 }
 
 fn tools() -> Markup {
@@ -68,9 +73,14 @@ fn article(region: &Region) -> Markup {
                 div.name title=(name) { (name) }
                 div.meta { (words::count(counts.executions, "execution")) }
                 @for (class, figures) in both {
-                    @let width = 100.0 * figures.share.unwrap_or(0.0).min(1.0);
+                    @let share = figures.share.filter(|_| !figures.lacks);
+                    @let width = 100.0 * share.unwrap_or(0.0).min(1.0);
                     div class=(class) {
-                        div.meta { (amount(figures)) }
+                        @if figures.lacks {
+                            div.meta { "how many slots is not known: executions did not end" }
+                        } @else {
+                            div.meta { (amount(figures)) }
+                        }
                         div.weight { div style={ "width:" (format!("{width:.2}")) "%" } {} }
                     }
                 }

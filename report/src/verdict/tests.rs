@@ -45,6 +45,7 @@ impl Measured {
     fn next(&self) -> String {
         next(&Figures {
             time_alone: None,
+            lacks: false,
             slots: 1000,
             share: None,
             time_ns: 0,
