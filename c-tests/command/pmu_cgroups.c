@@ -1,6 +1,6 @@
 /* `topdown stat --per-cgroup` and `-G`: what each cgroup's tasks did, however many there are, in each other, with tasks that are moved
  * and ones that have a quota: slots and shares of each are true but for what no record tells of, which is little and in the rest.
- * needs: counters or general-counters */
+ * needs: counters or general-counters, not-hybrid */
 #include "lib/stat.h"
 #include <arpa/inet.h>
 #include <net/if.h>

@@ -27,7 +27,14 @@ pub fn say(line: &str) {
     if !stderr_is_known() {
         return;
     }
-    let width = columns();
+    let (mut text, length) = laid_out(line, columns());
+    text[length] = b'\n';
+    // SAFETY: a live text. (Whoever does not read it does not want it.)
+    unharmed(|| unsafe { libc::write(2, text.as_ptr().cast(), length + 1) });
+}
+
+/// The line behind our name, in lines of so many columns, as far as words allow; how long it is.
+fn laid_out(line: &str, width: usize) -> ([u8; LONGEST], usize) {
     let (mut text, mut length) = ([0; LONGEST], 0);
     let (mut column, mut space) = (0, None);
     let written = line.chars().flat_map(cleaned);
@@ -47,9 +54,7 @@ pub fn say(line: &str) {
             space = None;
         }
     }
-    text[length] = b'\n';
-    // SAFETY: a live text. (Whoever does not read it does not want it.)
-    unharmed(|| unsafe { libc::write(2, text.as_ptr().cast(), length + 1) });
+    (text, length)
 }
 
 /// Columns of the terminal that standard error is; elsewhere a line is as long as it is.
@@ -93,5 +98,24 @@ fn identity() -> [u64; 2] {
         let mut status: libc::stat = zeroed();
         libc::fstat(2, &mut status);
         [status.st_dev, status.st_ino]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_ends_between_words_where_the_terminal_does() {
+        let said = "'solve*' names no function: nm shows_which_there_are_in_this_very_long_name_of_a_program, inlined ones are not";
+        let lines = |width| {
+            let (text, length) = laid_out(said, width);
+            String::from_utf8(text[..length].to_vec()).unwrap()
+        };
+        assert_eq!(lines(usize::MAX), format!("topdown: {said}"));
+        let wrapped = lines(40);
+        assert_eq!(wrapped.replace('\n', " "), format!("topdown: {said}"));
+        assert_eq!(wrapped.lines().filter(|line| line.len() > 40).count(), 1, "{wrapped}"); // the long name
+        assert!(wrapped.lines().all(|line| line.len() <= 40 || !line.contains(' ')), "{wrapped}");
     }
 }
