@@ -167,7 +167,13 @@ fn line(row: &TopRow, columns: usize, colours: bool) -> String {
     // (a bound is not made smaller)
     let within =
         counted.error(1).map_or("-".into(), |error| format!("{:.1}", (1000.0 * error).ceil() / 10.0));
-    let cpus = (!matches!(row.of, SeriesSubject::Cpu { .. })).then(|| counted.time_ns as f64 / row.length());
+    // (in the root cgroup is what the CPUs do when nothing runs)
+    let has_time = match &row.of {
+        SeriesSubject::Cpu { .. } => false,
+        SeriesSubject::Cgroup { path, .. } => path != "/",
+        _ => true,
+    };
+    let cpus = has_time.then(|| counted.time_ns as f64 / row.length());
     let mut title = texts::shortened(&title(&row.of), TITLE);
     title += &" ".repeat(TITLE - texts::columns(&title));
     let mut text = String::new();
