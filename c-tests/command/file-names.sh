@@ -38,6 +38,16 @@ for subcommand in run stat; do
   [ "$(ls same.* | wc -l)" = 2 ] && grep -q 'written by another command meanwhile' said || fail "$subcommand: $(cat said)"
 done
 
+# the library alone: both begin before one ends
+for k in 1 2; do
+  TOPDOWN_SIMULATE=1 TOPDOWN_OUTPUT=alone.json LD_PRELOAD=$(dirname "$topdown")/libtopdown-preload.so \
+    sh -c 'echo begun > begun.'$k'; until [ -e go ]; do :; done' 2>> said.alone &
+done
+until [ -s begun.1 ] && [ -s begun.2 ]; do :; done
+touch go
+wait
+[ "$(ls alone.* | wc -l)" = 2 ] && grep -q 'written by another command meanwhile' said.alone || fail "the library alone: $(cat said.alone)"
+
 for subcommand in run stat; do
   code=0
   "$topdown" $subcommand -o - -- touch ran >&- 2> said || code=$?

@@ -5,10 +5,10 @@ use crate::say;
 use crate::sys::{self, End};
 use std::ffi::OsStr;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use topdown_report::terminal::say_written;
-use topdown_report::{Claim, Format, NO_TIMELINE, Report};
+use topdown_report::{Format, NO_TIMELINE, Report};
 
 /// `topdown` itself failed.
 pub const FAILED: u8 = 125;
@@ -60,17 +60,4 @@ pub fn say_report(report: &Report, path: &Path, format: Format) {
         }
         _ => say_written("report", path),
     }
-}
-
-/// Where the report goes: a line says so, if another command has written the file meanwhile.
-pub fn place(claim: &Claim) -> PathBuf {
-    let place = claim.place();
-    if place != claim.path() {
-        say(&format!(
-            "{} was written by another command meanwhile: the report is in {} (%p, %h, %r in a name tell processes, hosts and ranks apart)",
-            claim.path().display(),
-            place.display()
-        ));
-    }
-    place
 }

@@ -26,9 +26,9 @@ use topdown_record::{
     CallGraph, EventSampling, Journal, JournalContents, Profile, RecordUntil, RecordingEnd, Settings,
     SourcePlace, lbr_of_cpus,
 };
-use topdown_report::Output;
 use topdown_report::steps::Means;
 use topdown_report::terminal::{Layout, Progress, Stream, say_written};
+use topdown_report::{Claim, Output};
 
 /// Options of `topdown record`.
 #[derive(clap::Args)]
@@ -98,6 +98,9 @@ pub struct Arguments {
     /// standard error]. In the name, %p stands for the process id, %h for the host, %r for the rank, %n for the program, %t for the time
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// What was there when this began.
+    #[arg(skip)]
+    claim: Option<Claim>,
     /// Record nothing: make a profile of what was recorded into FILE. Programs and libraries are looked up as they are now
     #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "pid", "all_cpus", "cpus", "frequency", "budget", "duration", "gap", "td_level", "call_graph", "condition", "locate", "drill", "kernel"])]
     from: Option<PathBuf>,
@@ -214,6 +217,7 @@ pub fn run(mut arguments: Arguments) -> ExitCode {
             Err(error) => return ended(Err(failed(error))),
         }
     }
+    arguments.claim = arguments.output.as_deref().map(Claim::of);
     arguments.limit_frequency();
     ended(recorded(&arguments))
 }
@@ -443,6 +447,11 @@ impl Arguments {
         Ok(End::Status(0))
     }
 
+    /// Where the profile is to be, unless that is standard error.
+    fn place(&self) -> Option<PathBuf> {
+        self.claim.as_ref().map(Claim::place)
+    }
+
     /// Keeps what is recorded beside the file that will be written, if there will be one.
     fn keep(&self, recorder: &mut AnyRecorder, heading: &Heading) {
         let Some(recorder) = recorder.keeper() else { return };
@@ -469,7 +478,7 @@ impl Arguments {
             progress.begin();
         }
         let (recording, journal) = recorder.finish(elapsed);
-        let written = match (view, journal.as_ref(), self.output.as_deref()) {
+        let written = match (view, journal.as_ref(), self.place()) {
             (Some(view), ..) => {
                 let profile = Profile::new(&recording);
                 drop(progress);
@@ -477,8 +486,8 @@ impl Arguments {
             }
             (None, Some(journal), Some(output)) => match journal.failed() {
                 Some(error) => Err(io::Error::other(format!("{}: {error}", journal.path().display()))),
-                None => fs::rename(journal.path(), output)
-                    .map(|()| say_written("recording", output))
+                None => fs::rename(journal.path(), &output)
+                    .map(|()| say_written("recording", &output))
                     .map_err(|error| io::Error::other(format!("{}: {error}", output.display()))),
             },
             (None, ..) => Err(io::Error::other(NO_FILE)),
@@ -511,14 +520,14 @@ impl Arguments {
         let of_others = if self.from.is_some() { Stream::Output } else { Stream::Error };
         let layout = Layout::of_output(self.output.as_deref(), of_others);
         let text = view.write_for(&profile, heading, &layout);
-        match self.output.as_deref() {
+        match self.place() {
             None => otherwise(&text),
-            Some(path) if topdown_report::is_stdout(path) => topdown_report::print_bytes(&text),
+            Some(path) if topdown_report::is_stdout(&path) => topdown_report::print_bytes(&text),
             Some(path) => {
-                let mut output = Output::create(path)?;
+                let mut output = Output::create(&path)?;
                 output.write_all(&text)?;
                 output.finish()?;
-                say_written("profile", path);
+                say_written("profile", &path);
                 for why in says_nothing(&profile).into_iter().chain(says_no_callers(&profile)) {
                     say(&format!("{}: {why}", path.display()));
                 }

@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use topdown_report::terminal::{Layout, Progress, Stream, say_written};
-use topdown_report::{Format, merge_telling, render_for};
+use topdown_report::{Claim, Format, merge_telling, render_for};
 use topdown_table::run;
 
 /// Options of `topdown report`.
@@ -20,6 +20,9 @@ pub struct Arguments {
     /// standard output]. In the name, %p stands for the id of the process that was measured, %h for the host, %n for its program, %t for the time
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// What that file was when the program began
+    #[arg(long, hide = true, requires = "run")]
+    output_was: Option<String>,
     /// How the library asks for a report when a program ends: of the run with this number, of which FILE is a table, and whose
     /// tables are removed then
     #[arg(long, value_name = "NUMBER", hide = true)]
@@ -127,7 +130,11 @@ fn of_run(arguments: &Arguments, token: &str) -> io::Result<()> {
     if arguments.output.as_deref().is_some_and(leads_elsewhere) {
         return Err(failed(&"another user has put a link, a FIFO or a device there"));
     }
-    let output = arguments.output.as_deref();
+    let place = arguments.output.as_deref().map(|path| {
+        let claim = arguments.output_was.as_deref().and_then(|state| Claim::since(path, state));
+        claim.map_or_else(|| path.to_path_buf(), |claim| claim.place())
+    });
+    let output = place.as_deref();
     // (the program has run: whatever the ending, it has a report)
     write(&files, output, Format::of(output).unwrap_or(Format::Text)).map_err(|error| failed(&error))?;
     for file in files {

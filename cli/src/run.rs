@@ -2,7 +2,7 @@
 
 use crate::means;
 use crate::metrics::Endpoint;
-use crate::outcome::{FAILED, Failure, ended, failed, not_run, place, say_report, write_timeline};
+use crate::outcome::{FAILED, Failure, ended, failed, not_run, say_report, write_timeline};
 use crate::require::{Requirement, judged};
 use crate::stat::drill::{DeepNodes, TurnPlan};
 use crate::stat::levels::{DEEPEST, LevelTrial};
@@ -377,7 +377,7 @@ fn write_report(
             say(&format!("counted from outside alone: {why}"));
         }
     }
-    let output = claim.as_ref().map(place);
+    let output = claim.as_ref().map(Claim::place);
     let output = output.as_deref();
     let mut lacks = arguments.require.map(|_| "there is no report".into());
     let written = topdown_report::merge(&tables, Some(outside)).and_then(|report| {

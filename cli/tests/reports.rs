@@ -4,10 +4,11 @@ mod running;
 
 use running::*;
 use std::fs;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 #[test]
 fn reports_merge_files() {
@@ -233,4 +234,34 @@ fn a_file_that_cannot_be_replaced_is_written_over() {
     assert_eq!(output.status.code(), Some(125));
     assert!(text(&output.stderr).contains("none.csv: cannot write the report: Permission denied"));
     mode(&directory, 0o755);
+}
+
+/// All have begun before one of them ends, and name one file.
+#[test]
+fn sixty_four_commands_with_one_name_leave_as_many_reports() {
+    const COMMANDS: usize = 64;
+    for subcommand in ["stat", "run", "record"] {
+        let scratch = Scratch::new("collisions");
+        let reports = scratch.0.join("reports");
+        fs::create_dir(&reports).unwrap();
+        let file = reports.join("same.json");
+        let words = [subcommand, "-o", file.to_str().unwrap(), "--", "sh", "-c", "echo; read line"];
+        let mut begun: Vec<Child> = Vec::new();
+        for _ in 0..COMMANDS {
+            let mut command = scratch.topdown(&words);
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            begun.push(command.spawn().unwrap());
+        }
+        for child in &mut begun {
+            let mut byte = [0];
+            child.stdout.as_mut().unwrap().read_exact(&mut byte).unwrap();
+        }
+        begun.iter_mut().for_each(|child| drop(child.stdin.take()));
+        let said: Vec<String> =
+            begun.into_iter().map(|child| text(&child.wait_with_output().unwrap().stderr).into()).collect();
+        let written = fs::read_dir(&reports).unwrap().count();
+        assert_eq!(written, COMMANDS, "{subcommand}: {said:?}");
+        let others = said.iter().filter(|said| said.contains("was written by another command meanwhile"));
+        assert_eq!(others.count(), COMMANDS - 1, "{subcommand}: {said:?}");
+    }
 }

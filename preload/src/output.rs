@@ -5,6 +5,7 @@ use crate::tables::TableFile;
 use crate::{private, say};
 use std::ffi::{CString, OsString};
 use std::io::{Error, ErrorKind, Result};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use topdown_table::Header;
 use topdown_table::run::{self, RunId, stat};
@@ -17,6 +18,8 @@ const NUMBERS: u32 = 100;
 pub struct Destination {
     /// None: standard error.
     report: Option<PathBuf>,
+    /// What was there when this began, as `topdown report --output-was` takes it; empty: the name has patterns, so it is another.
+    state: String,
     /// Where table files are; nobody else's unless they are what is wanted.
     directory: PathBuf,
     /// A table file's name is this, the pid, a number and ".topdown".
@@ -36,10 +39,12 @@ impl Destination {
                 directory: path.parent().unwrap_or(Path::new("/")).into(),
                 name: path.file_stem().unwrap_or_default().into(),
                 report: None,
+                state: String::new(),
                 raw: true,
                 commands: Vec::new(),
             }),
             to => Ok(Destination {
+                state: to.as_deref().map(state).unwrap_or_default(),
                 report: to,
                 directory: private::directory()?,
                 name: "topdown".into(),
@@ -129,8 +134,10 @@ impl Destination {
     pub unsafe fn report(&self, pid: libc::pid_t, run: &RunId, own: &Path) -> bool {
         let to = self.report.as_deref();
         let to = to.map(|path| if run.root == pid { path.to_owned() } else { beside(path, pid) });
+        let state = if run.root == pid { self.state.as_str() } else { "" };
+        let output = to.as_deref().map(|path| (path, state));
         // SAFETY: the caller's word.
-        match unsafe { report::make(&self.commands, &run.token, to.as_deref(), own) } {
+        match unsafe { report::make(&self.commands, &run.token, output, own) } {
             Ok(()) => return true,
             Err(NoReport::Said) => {}
             Err(NoReport::Other(why)) => self.no_report(own, &why),
@@ -164,6 +171,17 @@ impl Destination {
              figures are in {figures}: `topdown report{option} {figures}`"
         ));
     }
+}
+
+/// Which file it is, and when it was written last; empty: its name has patterns.
+fn state(path: &Path) -> String {
+    if path.as_os_str().as_encoded_bytes().contains(&b'%') {
+        return String::new();
+    }
+    let about = path.metadata().ok().filter(std::fs::Metadata::is_file);
+    let numbers =
+        about.map_or((0, 0, 0, 0), |about| (about.ino(), about.mtime(), about.mtime_nsec(), about.size()));
+    format!("{}:{}:{}:{}", numbers.0, numbers.1, numbers.2, numbers.3)
 }
 
 /// FILE.ENDING is FILE.PID.ENDING.

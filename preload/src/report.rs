@@ -59,14 +59,14 @@ pub fn library() -> Option<PathBuf> {
     std::path::absolute(OsStr::from_bytes(name.to_bytes())).ok()
 }
 
-/// Has the command report on the run of which `own` is a table: into a file, or to standard error.
+/// Has the command report on the run of which `own` is a table: into a file, which was so when the program began, or to standard error.
 ///
 /// # Safety
 /// In a copy of the process (`apart::run`).
 pub unsafe fn make(
     commands: &[CString],
     token: &[u8; 16],
-    output: Option<&Path>,
+    output: Option<(&Path, &str)>,
     own: &Path,
 ) -> std::result::Result<(), NoReport> {
     let other = |error: Error| NoReport::Other(error.to_string());
@@ -105,12 +105,15 @@ pub unsafe fn make(
 }
 
 /// What the command is called with.
-fn arguments(token: &[u8; 16], output: Option<&Path>, own: &Path) -> Vec<CString> {
+fn arguments(token: &[u8; 16], output: Option<(&Path, &str)>, own: &Path) -> Vec<CString> {
     let mut number = String::new();
     token.iter().for_each(|byte| _ = write!(number, "{byte:02x}"));
     let mut all: Vec<&[u8]> = vec![COMMAND.as_bytes(), b"report", b"--run", number.as_bytes()];
-    if let Some(output) = output {
+    if let Some((output, state)) = output {
         all.extend([b"-o", output.as_os_str().as_bytes()]);
+        if !state.is_empty() {
+            all.extend([b"--output-was", state.as_bytes()]);
+        }
     }
     all.push(own.as_os_str().as_bytes());
     all.into_iter().filter_map(|argument| CString::new(argument).ok()).collect()

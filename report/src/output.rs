@@ -168,6 +168,13 @@ impl Output {
                     let length = io::copy(&mut self.file, &mut over)?;
                     over.set_len(length)
                 }
+                Ok(false) => {
+                    let name = with_pid(Path::new(&place.name));
+                    place.rename(beside, name.as_os_str())?;
+                    self.way = Way::Done;
+                    crate::terminal::say(&meanwhile(&self.name, &self.name.with_file_name(name)));
+                    Ok(())
+                }
                 renamed => {
                     renamed?;
                     self.way = Way::Done;
@@ -240,25 +247,51 @@ impl Claim {
         Claim { path: path.into(), before: state(path) }
     }
 
-    /// The file.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Where the report goes: there, or, if another command has written that file meanwhile, beside it.
+    /// Where the report goes: there, or, if another command has written that file meanwhile, beside it, which a line says.
     pub fn place(&self) -> PathBuf {
         let now = state(&self.path);
         if now.is_none() || now == self.before {
             return self.path.clone();
         }
-        let mut name = self.path.file_stem().unwrap_or_default().to_os_string();
-        name.push(format!(".{}", std::process::id()));
-        if let Some(ending) = self.path.extension() {
-            name.push(".");
-            name.push(ending);
-        }
-        self.path.with_file_name(name)
+        let place = self.path.with_file_name(with_pid(&self.path));
+        crate::terminal::say(&meanwhile(&self.path, &place));
+        place
     }
+
+    /// What the file was, for another process.
+    pub fn state(&self) -> String {
+        let (inode, seconds, ns, size) = self.before.unwrap_or_default();
+        format!("{inode}:{seconds}:{ns}:{size}")
+    }
+
+    /// Since another process found it like this ([`Claim::state`]); None: it said something else.
+    pub fn since(path: &Path, state: &str) -> Option<Claim> {
+        let mut numbers = state.split(':');
+        let mut next = || numbers.next();
+        let before =
+            (next()?.parse().ok()?, next()?.parse().ok()?, next()?.parse().ok()?, next()?.parse().ok()?);
+        Some(Claim { path: path.into(), before: (before.0 != 0).then_some(before) })
+    }
+}
+
+/// FILE.PID.ENDING, in place of FILE.ENDING.
+fn with_pid(path: &Path) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_os_string();
+    name.push(format!(".{}", std::process::id()));
+    if let Some(ending) = path.extension() {
+        name.push(".");
+        name.push(ending);
+    }
+    name.into()
+}
+
+/// That another command was first.
+fn meanwhile(path: &Path, place: &Path) -> String {
+    format!(
+        "{} was written by another command meanwhile: the report is in {} (%p, %h, %r in a name tell processes, hosts and ranks apart)",
+        path.display(),
+        place.display()
+    )
 }
 
 /// "-" is standard output.

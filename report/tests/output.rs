@@ -4,7 +4,7 @@ mod made;
 
 use made::{Scratch, TableContent, ran};
 use std::fs::{self, File, Permissions};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -46,6 +46,20 @@ fn write(files: &[PathBuf], output: Option<&Path>) -> std::io::Result<()> {
 
 fn is_report(path: &Path) -> bool {
     fs::read_to_string(path).unwrap().starts_with("region,pid,")
+}
+
+#[test]
+fn of_two_that_found_nothing_both_have_a_report() {
+    let scratch = Scratch::new("two");
+    let (out, beside) = (scratch.out("report.csv"), format!("report.{}.csv", std::process::id()));
+    let [mut first, mut second] = [(); 2].map(|()| Output::create(&out).unwrap());
+    first.write_all(b"the first").unwrap();
+    second.write_all(b"the second").unwrap();
+    first.finish().unwrap();
+    second.finish().unwrap();
+    assert_eq!(scratch.names(), [beside.as_str(), "report.csv"]);
+    let texts = [out, scratch.out(&beside)].map(|path| fs::read_to_string(path).unwrap());
+    assert_eq!(texts, ["the first", "the second"]);
 }
 
 #[test]

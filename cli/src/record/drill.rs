@@ -261,9 +261,9 @@ impl DrillRecorder {
             remarks.iter().for_each(said);
             profiles.iter().for_each(|profile| written.extend([b"\n", &profile[..]].concat()));
         }
-        let written = match arguments.output.as_deref() {
+        let written = match arguments.place() {
             None => io::stderr().write_all(&written),
-            Some(path) => save(&written, path).map(|()| say_written("profile", path)),
+            Some(path) => save(&written, &path).map(|()| say_written("profile", &path)),
         };
         written.map_err(|error| format!("the profile cannot be written: {error}; {NOTHING_KEPT}"))
     }

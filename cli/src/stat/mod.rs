@@ -39,7 +39,7 @@ mod whole;
 
 use crate::means;
 use crate::metrics::{Endpoint, TotalsCell};
-use crate::outcome::{FAILED, Failure, ended, failed, not_run, place, say_report, write_timeline};
+use crate::outcome::{FAILED, Failure, ended, failed, not_run, say_report, write_timeline};
 use crate::require::judged;
 use crate::sys::{self, CommandEnd, CpuTimeOf, End, Hotplug, Interrupts, LOOK};
 use crate::{say, simulation};
@@ -428,7 +428,7 @@ impl StatCount<'_> {
     fn report(&mut self, report: &Report) {
         let Show::Report(format) = self.show else { return };
         self.lacks = self.arguments.require.and_then(|require| require.lacks(report));
-        let output = self.claim.as_ref().map(place);
+        let output = self.claim.as_ref().map(Claim::place);
         match write(report, output.as_deref(), format) {
             Ok(()) => output.iter().for_each(|path| say_report(report, path, format)),
             Err(error) => {

@@ -7,7 +7,8 @@
 
 use rustix::fs::{AtFlags, FileType};
 use rustix::fs::{
-    CWD, Mode, OFlags, PROC_SUPER_MAGIC, fstatfs, openat, readlinkat, renameat, statat, unlinkat,
+    CWD, Mode, OFlags, PROC_SUPER_MAGIC, RenameFlags, fstatfs, openat, readlinkat, renameat, renameat_with,
+    statat, unlinkat,
 };
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
@@ -19,6 +20,7 @@ use std::path::{Path, PathBuf};
 
 const ENOENT: i32 = 2;
 const EISDIR: i32 = 21;
+const EINVAL: i32 = 22;
 const ELOOP: i32 = 40;
 
 const STICKY: u32 = 0o1000;
@@ -113,9 +115,23 @@ impl FilePlace {
         Ok(File::from(openat(&self.directory, name, flags, Mode::from_raw_mode(mode))?))
     }
 
-    /// A file beside it takes its place, whatever is there: a link, too, is replaced, and not followed.
-    pub fn replace_by(&self, beside: &OsStr) -> io::Result<()> {
-        Ok(renameat(&self.directory, beside, &self.directory, &self.name)?)
+    /// A file beside it takes its place, whatever is there: a link, too, is replaced, and not followed. False: nothing was there when this began,
+    /// and now there is what another has put there, which stays.
+    pub fn replace_by(&self, beside: &OsStr) -> io::Result<bool> {
+        if matches!(self.there, PlaceContent::Nothing) {
+            match self.rename(beside, &self.name) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(false),
+                // (file systems that cannot)
+                Err(error) if error.raw_os_error() == Some(EINVAL) => {}
+                renamed => return renamed.map(|()| true),
+            }
+        }
+        Ok(renameat(&self.directory, beside, &self.directory, &self.name).map(|()| true)?)
+    }
+
+    /// Gives a file beside it another name, which nothing has.
+    pub fn rename(&self, beside: &OsStr, name: &OsStr) -> io::Result<()> {
+        Ok(renameat_with(&self.directory, beside, &self.directory, name, RenameFlags::NOREPLACE)?)
     }
 
     /// Removes a file beside it.
