@@ -271,10 +271,9 @@ impl Arguments {
 
     /// Which cgroups are told apart, if they are.
     pub(super) fn cgroups(&self) -> Option<CgroupRows> {
-        let named = || self.cgroup.iter().map(|path| format!("/{}", path.trim_matches('/'))).collect();
         match self.per_cgroup {
             Some(depth) => Some(CgroupRows::Each(depth as usize)),
-            None if !self.cgroup.is_empty() => Some(CgroupRows::Named(named())),
+            None if !self.cgroup.is_empty() => Some(CgroupRows::named(&self.cgroup)),
             None => None,
         }
     }

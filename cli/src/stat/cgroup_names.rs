@@ -1,7 +1,7 @@
 //! Which cgroups there are: their ids, as the kernel's records have them, paths, and what runs in them as paths tell it.
 #![forbid(unsafe_code)]
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,8 @@ pub struct CgroupNames {
     /// Where the hierarchy is mounted that the kernel's records are of.
     mount: PathBuf,
     paths: HashMap<u64, String>,
-    root: u64,
-    /// Ids whose paths are not known.
-    unknown: HashSet<u64>,
+    /// An id was asked for whose path is not known.
+    is_incomplete: bool,
 }
 
 impl CgroupNames {
@@ -26,7 +25,7 @@ impl CgroupNames {
         let mount = mounted(&mounts).ok_or(
             "no cgroups are mounted here: mount -t cgroup2 none /sys/fs/cgroup (as root), or in a container share the host's /sys/fs/cgroup",
         )?;
-        let mut names = CgroupNames { mount, paths: HashMap::new(), root: 0, unknown: HashSet::new() };
+        let mut names = CgroupNames { mount, paths: HashMap::new(), is_incomplete: false };
         names.look();
         Ok(names)
     }
@@ -35,15 +34,15 @@ impl CgroupNames {
     #[cfg(test)]
     pub fn known(paths: &[(u64, &str)]) -> CgroupNames {
         let paths = paths.iter().map(|(id, path)| (*id, path.to_string())).collect();
-        CgroupNames { mount: "/nowhere".into(), paths, root: 1, unknown: HashSet::new() }
+        CgroupNames { mount: "/nowhere".into(), paths, is_incomplete: false }
     }
 
-    /// That there is a cgroup of this path.
+    /// That there is a cgroup of this path from the root, as `path` has them.
     ///
     /// # Errors
     /// There is none.
     pub fn find(&self, path: &str) -> Result<(), String> {
-        match self.mount.join(path.trim_start_matches('/')).is_dir() {
+        match self.paths.values().any(|known| known == path) {
             true => Ok(()),
             false => Err(format!(
                 "there is no cgroup {path} in {}: find {0} -type d lists them",
@@ -54,30 +53,26 @@ impl CgroupNames {
 
     /// A cgroup was made.
     pub fn made(&mut self, id: u64, path: String) {
-        self.unknown.remove(&id);
         self.paths.insert(id, path);
     }
 
     /// The path of this id will be asked for.
     pub fn wanted(&mut self, id: u64) {
-        if !self.paths.contains_key(&id) {
-            self.unknown.insert(id);
-        }
+        self.is_incomplete |= !self.paths.contains_key(&id);
     }
 
-    /// Looks for those that are not known. (What was removed meanwhile is not found.)
+    /// Looks for those that are not known, once: what was removed meanwhile is not found then, nor later.
     pub fn refresh(&mut self) {
-        if !self.unknown.is_empty() {
+        if self.is_incomplete {
             self.look();
         }
     }
 
     fn look(&mut self) {
-        self.root = fs::metadata(&self.mount).map_or(0, |root| root.ino());
+        self.is_incomplete = false;
         let mut directories = vec![(self.mount.clone(), String::from("/"))];
         while let Some((directory, path)) = directories.pop() {
             let Ok(metadata) = fs::metadata(&directory) else { continue };
-            self.unknown.remove(&metadata.ino());
             self.paths.insert(metadata.ino(), path.clone());
             for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
                 if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -91,7 +86,7 @@ impl CgroupNames {
     /// In which cgroup each thread is now.
     pub fn threads(&self) -> HashMap<i32, u64> {
         let ids: HashMap<&str, u64> = self.paths.iter().map(|(id, path)| (path.as_str(), *id)).collect();
-        let mut threads = HashMap::from([(0, self.root)]); // (what runs when nothing does)
+        let mut threads = HashMap::new();
         for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
             let said = fs::read_to_string(process.path().join("cgroup")).unwrap_or_default();
             let Some(id) = path_of(&said).and_then(|path| ids.get(path)) else { continue };

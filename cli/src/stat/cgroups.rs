@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap};
 use topdown::{Error, Sample};
 use topdown_report::timeline::SeriesSubject;
 use topdown_seam::page::Times;
-use topdown_seam::records::{RecordContent, TaskRecord};
+use topdown_seam::records::{RecordContent, TaskId, TaskRecord};
 
 /// What is counted of cgroups.
 pub struct CgroupCounts {
@@ -43,6 +43,19 @@ pub enum CgroupRows {
     Each(usize),
     /// Those of these paths, with all that is in them.
     Named(Vec<String>),
+}
+
+impl CgroupRows {
+    /// Those of these paths, as a user writes them: the slashes around one may be there or not, and one that comes twice has one row.
+    pub fn named(paths: &[String]) -> CgroupRows {
+        let mut named: Vec<String> = Vec::new();
+        for path in paths.iter().map(|path| cut(path, usize::MAX)) {
+            if !named.contains(&path) {
+                named.push(path);
+            }
+        }
+        CgroupRows::Named(named)
+    }
 }
 
 struct LastRecord {
@@ -130,7 +143,7 @@ impl CgroupCounts {
             match record.says {
                 RecordContent::CountedIn(task, cgroup, times, values) => {
                     // (one that has moved was in another cgroup during a part of the stretch)
-                    let before = self.threads.insert(task.tid, cgroup);
+                    let before = is_one_thread(task).then(|| self.threads.insert(task.tid, cgroup)).flatten();
                     let has_moved = before.is_some_and(|before| before != cgroup);
                     self.moved += u64::from(has_moved);
                     self.counted(group, (!has_moved).then_some(cgroup), RecordSum { times, values }, &pmu);
@@ -256,6 +269,11 @@ impl CgroupCounts {
     }
 }
 
+/// Whether the number is one thread's: 0 is what each CPU does when nothing runs, and -1 any thread that has ended but still runs.
+fn is_one_thread(task: TaskId) -> bool {
+    task.tid > 0
+}
+
 /// Adds a part to a sum, times too.
 fn add(sum: &mut Sample, part: &Sample) {
     change(sum, part, u64::saturating_add);
@@ -291,7 +309,6 @@ fn is_in(path: &str, around: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use topdown_seam::records::TaskId;
 
     const ROOT: u64 = 1;
     const INNER: u64 = 10;
@@ -352,6 +369,11 @@ mod tests {
         let found =
             (slots(&counts_of_children, INNER), slots(&counts_of_children, OTHER), counts_of_children.moved);
         assert_eq!(found, (0, 30, 1));
+        // the last record of a thread that has ended has no number
+        let ended = vec![told(0, 1, -1, INNER, 100), told(0, 2, -1, OTHER, 150)];
+        let counts_of_ended = counts(&[], ended);
+        let found = (slots(&counts_of_ended, INNER), slots(&counts_of_ended, OTHER), counts_of_ended.moved);
+        assert_eq!(found, (100, 50, 0));
     }
 
     #[test]
@@ -377,7 +399,7 @@ mod tests {
         assert_eq!(each.rows_of(99), ["/b/new"]);
         each.rows = CgroupRows::Each(1);
         assert_eq!(each.rows_of(INNER), ["/a"]);
-        each.rows = CgroupRows::Named(vec!["/a".into(), "/a/x".into(), "/b".into()]);
+        each.rows = CgroupRows::named(&["a", "/a/", "/a//x", "/b"].map(String::from));
         assert_eq!(each.rows_of(INNER), ["/a", "/a/x"]);
         assert_eq!(each.rows_of(ROOT), [""; 0]);
     }
