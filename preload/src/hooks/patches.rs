@@ -54,6 +54,8 @@ const LEFT_ALONE: [&CStr; 11] = [
 /// What was found out, in memory that both processes have.
 #[repr(C)]
 struct Findings {
+    /// All was looked at, and the rest is valid.
+    is_complete: bool,
     count: usize,
     patches: [Patch; stubs::STUBS],
     /// What is to be said when the program ends begins here in the text; each line ends with NUL.
@@ -125,6 +127,10 @@ pub fn start(patterns: &[Pattern], objects: &[Object]) {
         true
     }) {
         FUNCTIONS.say(&format!("no function is patched: {why}"));
+        return;
+    }
+    if !findings.is_complete {
+        FUNCTIONS.say("no function is patched: the process that looks for them has failed");
         return;
     }
     let islands: Vec<*mut u8> = wanted.iter().filter_map(|one| one.island).collect();
@@ -199,6 +205,13 @@ impl<'a> Wanted<'a> {
             || LEFT_ALONE.iter().any(|glob| names.iter().any(|name| patterns::matches(glob, name)))
     }
 
+    /// Whether the bytes of an entry are in the object as it is loaded, so that they can be read.
+    fn has_code_of(&self, entry: &Entry) -> bool {
+        let first = self.object.base.wrapping_add(entry.address as usize);
+        let last = first.wrapping_add(entry.replaced.len() - 1);
+        self.object.has_code_at(first) && self.object.has_code_at(last)
+    }
+
     fn name(&self) -> String {
         self.object.names()[0].to_string_lossy().into_owned()
     }
@@ -229,6 +242,7 @@ impl Findings {
         for line in said {
             self.keep(&line);
         }
+        self.is_complete = true;
     }
 
     fn find_in(
@@ -248,11 +262,11 @@ impl Findings {
         let mut not_hooked = Vec::new();
         let meant = |text: &str| {
             let Ok(name) = CString::new(text) else { return false };
-            let mine = wanted.patterns.iter().filter(|&&i| patterns[i].wants_function(&name));
-            let is_meant = mine.fold(false, |_, &i| {
+            let mut is_meant = false;
+            for &i in wanted.patterns.iter().filter(|&&i| patterns[i].wants_function(&name)) {
                 found[i] += 1;
-                true
-            });
+                is_meant = true;
+            }
             if is_meant && patterns::refused(&name) {
                 not_hooked.push(text.to_owned());
                 return false;
@@ -260,6 +274,9 @@ impl Findings {
             is_meant
         };
         let plan = plan(&file, meant).map_err(|why| why.to_string())?;
+        if !plan.entries.iter().all(|entry| wanted.has_code_of(entry)) {
+            return Err("its file is another than the one that is loaded".into());
+        }
         let island = wanted.island.ok_or("there is no room near it")?;
         let list = FUNCTIONS.spelled();
         let mut place = island as usize;
@@ -345,7 +362,8 @@ impl Patch {
         code[0] = 0xe9;
         let distance = (self.way as isize - (self.at + JUMP) as isize) as i32; // within NEAR
         code[1..JUMP].copy_from_slice(&distance.to_le_bytes());
-        // SAFETY: code of a loaded object that nobody executes.
+        // SAFETY: code of a loaded object (`Wanted::has_code_of`). This is the only thread, no signal comes, and what runs here is none of
+        // the object's, so that nobody executes it. What is not writable yet is only read.
         unsafe {
             let bytes = slice::from_raw_parts_mut(self.at as *mut u8, self.length);
             if *bytes != self.replaced[..self.length] {
@@ -357,7 +375,7 @@ impl Patch {
                 return Written::Refused;
             }
             bytes.copy_from_slice(&code[..self.length]);
-            libc::mprotect(first as *mut _, pages, executed);
+            libc::mprotect(first as *mut _, pages, executed); // (if that fails it can be written to, which does not hurt)
         }
         Written::Yes
     }
@@ -394,7 +412,7 @@ fn not_measured(why: &dyn Display, names: &[&str], object: &str, list: &str) -> 
     format!("{list}: not measured in {object}: functions {why}: {named}{more}")
 }
 
-/// Whether this is the only thread.
+/// Whether this is the only thread, as far as /proc tells.
 fn has_one_thread() -> bool {
     // (a directory's links are those of itself, of its parent, and of its directories)
     fs::metadata("/proc/self/task").is_ok_and(|tasks| tasks.nlink() == 3)
