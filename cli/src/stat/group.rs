@@ -85,9 +85,14 @@ impl StatGroup {
             false => None,
         };
         let options = if options.simulate { simulation::options(&options) } else { options };
-        let td = TopDown::open(&options)?;
+        // (what a CPU did before the buffer was there would be taken for the first record's cgroup's)
+        let waits = options.record_cgroups;
+        let td = TopDown::open(&Options { off: options.off || waits, ..options })?;
         let info = td.info()?;
         let records = if options.record_slots > 0 { Some(td.records()?) } else { None };
+        if waits && !options.off {
+            td.switch(true)?;
+        }
         let kind = kinds.iter().find(|kind| kind.pmu == info.pmu);
         let ipc = kind.and_then(|kind| kind.open(&options));
         let group = StatGroup {
