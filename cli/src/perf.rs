@@ -38,7 +38,8 @@ const ALL: &[PerfOptions] = &[
         &["-i", "--no-inherit"],
         "what is started is counted, too; --per-process and --per-thread tell it apart",
     ),
-    of("stat", &["-G", "--cgroup", "--for-each-cgroup", "-u", "--uid"], "-p PID,... counts processes"),
+    of("stat", &["--for-each-cgroup"], "-G CGROUP,... and --per-cgroup count cgroups, all at once"),
+    of("stat", &["-u", "--uid"], "-p PID,... counts processes"),
     of(
         "stat",
         &["--all-user", "--all-kernel"],
