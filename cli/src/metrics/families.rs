@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::CountedTotals;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use topdown::TD_UNIT_SLOTS;
 use topdown_report::model::SIMULATED_PATH;
 use topdown_report::nodes::NodeInterval;
@@ -199,15 +199,17 @@ impl Families {
         let family = self.0.entry(format!("{name}_{}", unit.unwrap_or_default()));
         let new = || MetricFamily { name: name.into(), unit, help, samples: Vec::new() };
         let family = family.or_insert_with(new);
-        // (a name and its labels come once: of processes of one id, the last)
-        family.samples.retain(|(known, _)| *known != labels);
         family.samples.push((labels, value));
     }
 
     /// None is less than it was: counters only grow. What a category had within the bound it still has, since slots are not given
-    /// back; and so are the bounds.
+    /// back; and so are the bounds. A name and its labels come once: of processes of one id, the last.
     pub fn at_least(mut self, most: &mut LargestValues) -> Vec<MetricFamily> {
         for family in self.0.values_mut() {
+            let mut seen = HashSet::new();
+            family.samples.reverse();
+            family.samples.retain(|(labels, _)| seen.insert(labels.clone()));
+            family.samples.reverse();
             let name = format!("{}_{}", family.name, family.unit.unwrap_or_default());
             for (labels, value) in &mut family.samples {
                 let mut least = |now: f64| {

@@ -4,20 +4,19 @@
 use super::cgroups::{CgroupCounts, CgroupSums};
 use super::counted::CountedGroups;
 use super::figures::by_pmu;
-use super::group::GroupCount;
-use super::group::Reading;
+use super::group::{GroupCount, Reading};
 use super::intervals::{interval, name, parts, series_of};
 use crate::metrics::{CountedTotals, TotalsCell};
 use std::time::Duration;
 use topdown_report::timeline::SeriesSubject;
 
-/// How often.
+/// How long from one publication to the next.
 pub const PACE: Duration = Duration::from_secs(1);
 
-/// Cgroups that are published: the largest. Who scrapes keeps a series of each label for long.
+/// How many cgroups are published, the largest: a scraper keeps a series for each set of labels, for days.
 const MOST_CGROUPS: usize = 1000;
 
-/// See above.
+/// What is published, and where.
 pub struct Publisher {
     to: TotalsCell,
     start: Vec<Reading>,
