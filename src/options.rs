@@ -122,8 +122,8 @@ pub struct Options {
     /// ([`TopDown::records`](crate::TopDown::records)); 0: none. With `inherit`, `Target::TaskOn` and general-purpose counters alone, and from
     /// Linux 6.12 on.
     pub record_slots: u32,
-    /// With `record_slots`, of a CPU: records say which cgroup runs, and there is one whenever the CPU changes to a task of another cgroup, with what
-    /// was counted until then. General-purpose counters alone, from Linux 5.13 on.
+    /// With `record_slots` and [`Target::Cpu`]: records say which cgroup runs, and there is one more whenever the CPU changes to a
+    /// task of another cgroup, with what was counted until then. General-purpose counters alone, from Linux 5.13 on.
     pub record_cgroups: bool,
     /// What is counted.
     pub source: SourceKind,

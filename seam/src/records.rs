@@ -1,5 +1,5 @@
-//! The records that the kernel writes into an event's ring buffer: what a group has counted for a thread so far, what processes map, and
-//! which threads begin, end and change their names.
+//! The records that the kernel writes into an event's ring buffer: what a group has counted so far for a thread or on a CPU, what processes map,
+//! which threads begin, end and change their names, and which cgroups are created.
 #![forbid(unsafe_code)]
 
 use super::page::Times;
@@ -59,9 +59,9 @@ pub struct TaskRecord {
 pub enum RecordContent {
     /// What the group has counted for this thread since it began: the leader's value first.
     Counted(TaskId, Times, Vec<u64>),
-    /// What the group has counted on its CPU since it began, the thread that runs there, and the id of the cgroup that this is in.
+    /// What the group has counted on its CPU since it began: the thread that ran there, the id of that thread's cgroup, and values as above.
     CountedIn(TaskId, u64, Times, Vec<u64>),
-    /// A cgroup was made: its id, and its path from the root of its hierarchy.
+    /// A cgroup was created: its id, and its path from the root of its hierarchy.
     Made(u64, String),
     /// A thread has this name from now on. True: since it has executed a program.
     Named(TaskId, String, bool),

@@ -39,8 +39,9 @@ pub struct Arguments {
     /// Count whatever runs on these CPUs: a list such as 0-3,7
     #[arg(short = 'C', long = "cpu", value_name = "CPUS", value_parser = cpu_list, conflicts_with_all = ["pid", "tid"], help_heading = WHOM)]
     pub(super) cpus: Option<BTreeSet<u32>>,
-    /// Count these cgroups, each with those in it, as paths below where cgroups are mounted, on all CPUs or those of -C: a row for each
-    #[arg(short = 'G', long, value_name = "CGROUP,...", value_delimiter = ',', conflicts_with_all = ["pid", "tid"], help_heading = WHOM)]
+    /// Count these cgroups, each with its descendants, on all CPUs or those of -C: a row for each. They are named by their paths below the mount
+    /// point of the hierarchy (mostly /sys/fs/cgroup)
+    #[arg(short = 'G', long, value_name = "CGROUP,...", value_delimiter = ',', conflicts_with_all = ["pid", "tid", "per_core", "per_socket"], help_heading = WHOM)]
     pub(super) cgroup: Vec<String>,
     /// End after so many milliseconds; a command gets SIGTERM then
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=LONGEST), help_heading = WHOM)]
@@ -65,7 +66,8 @@ pub struct Arguments {
     /// A row for each socket
     #[arg(long, conflicts_with_all = ["pid", "tid"], requires = "of_cpus", help_heading = ROWS)]
     pub(super) per_socket: bool,
-    /// A row for each cgroup in which something runs, on all CPUs or those of -C; those deeper than DEPTH below the root are in the one around them
+    /// A row for each cgroup in which something runs, on all CPUs or those of -C. With DEPTH, cgroups more than so many levels below the root are
+    /// counted in their ancestor at that level
     #[arg(long, value_name = "DEPTH", num_args = 0..=1, require_equals = true, default_missing_value = "1000", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["pid", "tid", "cgroup", "per_core", "per_socket"], help_heading = ROWS)]
     pub(super) per_cgroup: Option<u32>,
     /// With -p or -t: a row for each thread that was there at the start, with what it started. Else a row for each thread of the
@@ -215,12 +217,12 @@ impl Arguments {
         }
         if has_rows && self.require.is_some() {
             return Err(failed(
-                "--require looks at what a report has, and -I, -r, -x, -j and --per-... show rows: without these",
+                "--require looks at what a report has, and -I, -r, -x, -j, -G and --per-... show rows: without these",
             ));
         }
         if has_rows && deep.has_figures() {
             return Err(failed(
-                "--metrics and --record-tpebs tell what a report has, and -I, -r, -x, -j and --per-... show rows: without these",
+                "--metrics and --record-tpebs tell what a report has, and -I, -r, -x, -j, -G and --per-... show rows: without these",
             ));
         }
         if let Some(core) = self.what.simulated {
@@ -229,7 +231,7 @@ impl Arguments {
         let trial =
             LevelTrial { cpus: self.cpus.as_ref(), kernel: self.what.kernel, source: SourceKind::Counters };
         let turns = TurnPlan::of(self.what.td_level, &self.what.deep, &trial)?;
-        let refused = [(self.by().is_some(), "rows of parts (--per-...)"), (self.wait, "--wait")];
+        let refused = [(self.by().is_some(), "rows of parts (--per-..., -G)"), (self.wait, "--wait")];
         match refused.iter().find(|(given, _)| *given && !turns.parts.is_empty()) {
             Some((_, what)) => Err(failed(format!(
                 "--td-level, --drill, --nodes, --metrics: no group holds this level here, so groups of its parts take turns, of all that is counted and while the \
@@ -312,9 +314,6 @@ impl Arguments {
                 "--subtree counts level 1 and what is below its node, as deep as one group holds: leave --td-level out; or leave --subtree \
                  out, and a level that no group holds is counted by groups that take turns",
             ));
-        }
-        if self.cgroups().is_some() && (self.repeat.is_some() || self.per_process) {
-            return Err(failed("--per-cgroup, -G: rows of cgroups, not with --repeat or --per-process"));
         }
         match self.by_task().is_some() && (self.interval_print.is_some() || self.repeat.is_some()) {
             true => Err(failed("--per-thread of a command: not with --interval-print or --repeat")),

@@ -1,4 +1,4 @@
-//! Which cgroups there are: their ids, as the kernel's records have them, paths, and what runs in them as paths tell it.
+//! Which cgroups there are: their ids, as the kernel's records have them, their paths, and the container, pod or unit that a path tells of.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
@@ -19,11 +19,11 @@ impl CgroupNames {
     /// Those that there are now.
     ///
     /// # Errors
-    /// None are mounted.
+    /// No hierarchy of them is mounted.
     pub fn read() -> Result<CgroupNames, String> {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let mount = mounted(&mounts).ok_or(
-            "no cgroups are mounted here: mount -t cgroup2 none /sys/fs/cgroup (as root), or in a container share the host's /sys/fs/cgroup",
+            "no cgroup hierarchy is mounted here: mount -t cgroup2 none /sys/fs/cgroup (as root), or in a container share the host's /sys/fs/cgroup",
         )?;
         let mut names = CgroupNames { mount, paths: HashMap::new(), is_incomplete: false };
         names.look();
@@ -98,14 +98,9 @@ impl CgroupNames {
         threads
     }
 
-    /// The path of a cgroup from the root.
+    /// The path of a cgroup from the root of the hierarchy.
     pub fn path(&self, id: u64) -> String {
         self.paths.get(&id).cloned().unwrap_or_else(|| format!("/(removed cgroup {id})"))
-    }
-
-    /// What people call it.
-    pub fn title(&self, path: &str) -> String {
-        title(path)
     }
 }
 
@@ -151,7 +146,7 @@ const RUNTIMES: [(&str, &str); 5] = [
 const SHOWN: usize = 12;
 
 /// What a cgroup is, as its path tells: a container, with its pod, a machine or a unit; else the path.
-fn title(path: &str) -> String {
+pub fn title(path: &str) -> String {
     let steps: Vec<&str> = path.split('/').filter(|step| !step.is_empty()).collect();
     let pod = steps.iter().rev().find_map(|step| pod(step));
     let of_pod = pod.as_ref().map(|pod| format!("pod {pod}"));

@@ -1,9 +1,9 @@
-//! What the tasks of each cgroup have counted, by the kernel's records: one group of counters on each CPU counts all, and whenever the CPU
-//! changes to a task of another cgroup, and after each so many slots, a record says what was counted until then and which cgroup ran. So cgroups
-//! cost nothing for being many, and what is in one is in those around it, too.
+//! What was counted of each cgroup's tasks, by the kernel's records: one group of counters on each CPU counts all, and whenever the CPU
+//! changes to a task of another cgroup, and after each RECORD_SLOTS slots, a record says what was counted until then and which cgroup ran. So the
+//! number of cgroups costs nothing, and what is counted of a cgroup can be added to its ancestors.
 #![forbid(unsafe_code)]
 
-use super::cgroup_names::CgroupNames;
+use super::cgroup_names::{CgroupNames, title};
 use super::figures::by_pmu;
 use super::group::GroupCount;
 use super::groups::RECORD_SLOTS;
@@ -39,9 +39,9 @@ pub type CgroupSums = HashMap<(u64, usize), RecordSum>;
 /// Which cgroups have rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CgroupRows {
-    /// Each that has tasks of its own, down to this depth below the root: those that are deeper are in it.
+    /// Each that has tasks of its own, down to so many levels below the root: deeper ones are counted in their ancestor there.
     Each(usize),
-    /// Those of these paths, with all that is in them.
+    /// Those of these paths, each with its descendants.
     Named(Vec<String>),
 }
 
@@ -94,7 +94,7 @@ impl RecordSum {
 
 /// A cgroup, with what was counted of it on each kind of core, as by one group.
 pub struct CgroupRow<'c> {
-    /// As people call it.
+    /// As users call it.
     pub name: String,
     /// Its path; of the rest: none.
     pub path: Option<String>,
@@ -111,7 +111,7 @@ impl CgroupRow<'_> {
 
 impl CgroupCounts {
     /// # Errors
-    /// No cgroups are mounted, or one that is named is not there.
+    /// No hierarchy of cgroups is mounted, or a cgroup that is named is not there.
     pub fn new(rows: CgroupRows) -> Result<CgroupCounts, String> {
         let names = CgroupNames::read()?;
         if let CgroupRows::Named(paths) = &rows {
@@ -229,7 +229,7 @@ impl CgroupCounts {
         let slots = |part: &[Sample]| part.iter().map(|sample| sample.slots).sum::<u64>();
         let mut named: Vec<_> = parts.into_iter().filter(|(_, part)| slots(part) > 0).collect();
         named.sort_by_key(|(_, part)| std::cmp::Reverse(slots(part)));
-        let named = named.into_iter().map(|(path, part)| (self.names.title(&path), Some(path), part));
+        let named = named.into_iter().map(|(path, part)| (title(&path), Some(path), part));
         let row = |(name, path, part): (String, Option<String>, Vec<Sample>)| {
             let each = kinds.iter().zip(&zeros).zip(part);
             let counted = each.map(|(((group, _), zero), part)| GroupCount::of(group, zero, &part)).collect();
@@ -241,20 +241,20 @@ impl CgroupCounts {
     /// What is to be said of the rest.
     pub fn remarks(&self) -> Vec<String> {
         let mut lines = vec![format!(
-            "{REST}: what the kernel's records do not tell of single cgroups: the last {RECORD_SLOTS} slots or fewer on each CPU"
+            "{REST}: what no record of the kernel tells of: on each CPU the last {RECORD_SLOTS} slots or fewer"
         )];
         if let CgroupRows::Named(_) = self.rows {
             lines.push("what ran in other cgroups is in no row".into());
         }
         if self.lost > 0 {
             lines.push(format!(
-                "{} records of cgroups were lost, since the kernel's buffers were full: what they told of is in the {REST}",
+                "{} records of cgroups were lost, since the kernel's buffers were full: what was counted meanwhile is in the {REST}",
                 self.lost
             ));
         }
         if self.moved > 0 {
             lines.push(format!(
-                "{} moves of threads to another cgroup: what their CPUs did from the record before on is in the {REST}",
+                "{} times a thread was moved to another cgroup: what their CPUs did since the record before the move is in the {REST}",
                 self.moved
             ));
         }
@@ -294,13 +294,13 @@ fn less(sum: &mut Sample, part: &Sample) {
     sum.time_enabled_ns = sum.time_enabled_ns.saturating_sub(part.time_enabled_ns);
 }
 
-/// A path without what is deeper than so many steps.
+/// A path without what is more than so many levels below the root.
 fn cut(path: &str, depth: usize) -> String {
     let steps: Vec<&str> = path.split('/').filter(|step| !step.is_empty()).take(depth).collect();
     format!("/{}", steps.join("/"))
 }
 
-/// Whether a path is this one, or below it.
+/// Whether a cgroup is this one, or a descendant of it, by their paths.
 fn is_in(path: &str, around: &str) -> bool {
     let around = around.trim_end_matches('/');
     path.strip_prefix(around).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -231,7 +231,7 @@ pub struct GroupCount<'g> {
 }
 
 impl<'g> GroupCount<'g> {
-    /// A part of what the group counted, and others of its kind: from one sample to another.
+    /// A part of what this group and others of its kind of core counted: from one sample to another.
     pub fn of(group: &'g StatGroup, from: &Sample, to: &Sample) -> GroupCount<'g> {
         let reading = |sample: &Sample| Reading { sample: *sample, ..Reading::default() };
         GroupCount { group, since: Duration::ZERO, from: reading(from), to: reading(to) }

@@ -27,7 +27,7 @@ use topdown_report::{CpuUse, OutsideCount};
 /// How often records of threads are taken from the kernel's buffers, which have room for more than that.
 pub const TAKE_RECORDS: Duration = Duration::from_millis(50);
 
-/// The same of cgroups, whose records come with each change from one to another: 150,000 a second on each CPU have room.
+/// The same of cgroups, whose records come with each change from one to another: the buffers have room for 150,000 a second on each CPU.
 pub const TAKE_CGROUPS: Duration = Duration::from_millis(20);
 
 /// Groups on a command.

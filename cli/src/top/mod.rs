@@ -38,7 +38,8 @@ pub struct Arguments {
     /// Show these CPUs: a list such as 0-3,7
     #[arg(short = 'C', long = "cpu", value_name = "CPUS", value_parser = cpu_list, conflicts_with_all = ["pid", "tid"])]
     cpus: Option<BTreeSet<u32>>,
-    /// Show cgroups, on all CPUs or those of -C; those deeper than DEPTH below the root are in the one around them
+    /// Show cgroups, on all CPUs or those of -C. With DEPTH, cgroups more than so many levels below the root are counted in their ancestor at that
+    /// level
     #[arg(long, value_name = "DEPTH", num_args = 0..=1, require_equals = true, default_missing_value = "1000", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["pid", "tid"])]
     per_cgroup: Option<u32>,
     /// Milliseconds between two readings
