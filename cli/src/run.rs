@@ -53,13 +53,13 @@ pub struct Arguments {
     /// Answer HTTP requests for OpenMetrics (/metrics) at this address meanwhile: HOST:PORT, or a PORT of this machine alone
     #[arg(long, value_name = "ADDR")]
     open_metrics: Option<String>,
-    /// Measure functions of the program as regions: FUNCTION,... or LIBRARY:FUNCTION,... as in TOPDOWN_FUNCTIONS; each call, of static functions, too.
-    /// (On arm64 those of programs built with -finstrument-functions.) Names are those that `nm` shows: of C++ and Rust mangled ones, for which * stands for
-    /// what is around a name (*parse*)
+    /// Measure functions of the program as regions, static ones, too, at each call: FUNCTION,... or LIBRARY:FUNCTION,... as in TOPDOWN_FUNCTIONS. (On
+    /// arm64 only in programs built with -finstrument-functions.) Names are the symbols that `nm` shows. Those of C++ and Rust are mangled: *parse* stands
+    /// for each that has parse in it
     #[arg(long, value_name = "PATTERNS")]
     functions: Option<OsString>,
-    /// Measure functions that libraries offer to others as regions: LIBRARY:FUNCTION,... as in TOPDOWN_REGIONS; each call from one library, or
-    /// the program, to another. Names as for --functions
+    /// Measure functions that libraries export as regions, at each call from the program or another library: LIBRARY:FUNCTION,... as in
+    /// TOPDOWN_REGIONS. Names as for --functions
     #[arg(long, value_name = "PATTERNS")]
     regions: Option<OsString>,
     /// Show processes that do not measure themselves (static ones, say), too, each for itself (Linux 6.12 or later)

@@ -1,9 +1,9 @@
-//! Functions whose first instructions make way for a jump to their stubs, so that every call of them is measured, wherever it
+//! Functions whose first instructions are replaced by a jump to their stubs, so that every call of them is measured, wherever it
 //! comes from.
 //!
-//! Which functions these are is found out apart (`crate::apart`): that takes memory, and reads files that may be anything. The
-//! copy leaves what it found in memory that both have. All is written before the program begins, as long as it has one thread, which is here:
-//! nobody executes what is written to.
+//! Which functions these are is found out in a process of its own (`crate::apart`): that takes memory, and reads files that may be
+//! anything. It leaves what it found in memory that both processes share. Code is written before the program begins, while this is its only
+//! thread: nobody executes what is written to.
 
 use super::elf::Object;
 use super::patterns::{self, Pattern};
@@ -87,16 +87,16 @@ struct Wanted<'a> {
     island: Option<*mut u8>,
 }
 
-/// What became of a patch.
+/// Whether a patch was written.
 enum Written {
     Yes,
-    /// The code is not as its file says.
+    /// No: the code is not that of its file.
     IsOther,
-    /// The system does not let it be written.
+    /// No: the system does not let it be written.
     Refused,
 }
 
-const UNWRITABLE: &str = "the system lets nobody write code";
+const UNWRITABLE: &str = "the system does not let code be written (SELinux, PR_SET_MDWE)";
 
 static FINDINGS: OnceLock<&'static Findings> = OnceLock::new();
 /// Something may have to be said in the end: the process is not one that a measured one started.
@@ -143,19 +143,19 @@ pub fn start(patterns: &[Pattern], objects: &[Object]) {
         return;
     }
     let is_root = MeasuredProcess::here().is_some_and(|process| process.run.root == process.pid);
-    let mut others = [0; 2];
+    let mut left_out = [0; 2];
     undisturbed(|| {
         for patch in &findings.patches[..findings.count] {
             match patch.write(findings) {
                 Written::Yes => {}
-                Written::IsOther => others[0] += 1,
-                Written::Refused => others[1] += 1,
+                Written::IsOther => left_out[0] += 1,
+                Written::Refused => left_out[1] += 1,
             }
         }
     });
-    for (count, why) in others.iter().zip(["their file has other code there (a breakpoint?)", UNWRITABLE]) {
+    for (count, why) in left_out.iter().zip(["their file has other code there (a breakpoint?)", UNWRITABLE]) {
         if *count > 0 && is_root {
-            FUNCTIONS.say(&format!("{count} of the functions not measured: {why}"));
+            FUNCTIONS.say(&format!("{count} functions are not measured: {why}"));
         }
     }
     MAY_COMPLAIN.store(is_root, Relaxed);

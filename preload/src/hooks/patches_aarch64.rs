@@ -1,4 +1,4 @@
-//! Functions whose first instructions make way for a jump: not on arm64, which says so.
+//! Functions whose first instructions are replaced by a jump: none on arm64, and a line says so.
 
 use super::FUNCTIONS;
 use super::elf::Object;
@@ -18,10 +18,10 @@ pub fn is_patched(_address: usize) -> bool {
     false
 }
 
-/// Nothing came to nothing.
+/// Whether something has to be said in the end: `start` has said it.
 pub fn may_complain() -> bool {
     false
 }
 
-/// As above.
+/// Says nothing.
 pub fn complain() {}
