@@ -61,8 +61,8 @@ int main(void)
         {"", "my_work,_dl_*", "not called as the ABI says: _dl_work", 5},
         {"", "libc.so.6:getpid", "this library itself depends on it", 0},
         {"written", "my_work", NULL, 5},
-        {"writable", "my_work", "1 of the functions not measured: the system lets nobody write code", 0},
-        {"writable, written", "my_work", "1 of the functions not measured: the system lets nobody write code", 0},
+        {"writable", "my_work", "1 of the functions not measured: the system does not let code be written", 0},
+        {"writable, written", "my_work", "1 of the functions not measured: the system does not let code be written", 0},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         if (!getenv("HOOKS_CHILD"))

@@ -155,7 +155,7 @@ pub fn start(patterns: &[Pattern], objects: &[Object]) {
     });
     for (count, why) in left_out.iter().zip(["their file has other code there (a breakpoint?)", UNWRITABLE]) {
         if *count > 0 && is_root {
-            FUNCTIONS.say(&format!("{count} functions are not measured: {why}"));
+            FUNCTIONS.say(&format!("{count} of the functions not measured: {why}"));
         }
     }
     MAY_COMPLAIN.store(is_root, Relaxed);
