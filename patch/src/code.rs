@@ -9,7 +9,7 @@ use iced_x86::{
     OpAccess, OpKind, Register,
 };
 
-/// Registers that functions give back as they found them, but for the stack's and rbp.
+/// Callee-saved registers, but for rsp and rbp.
 const KEPT: [(Register, gimli::Register); 5] = [
     (Register::RBX, X86_64::RBX),
     (Register::R12, X86_64::R12),
@@ -23,7 +23,7 @@ pub struct Candidate {
     /// Its number among those with frames.
     pub function: usize,
     pub entry: u64,
-    /// The bytes that make way begin here: at the entry, or behind its endbr64.
+    /// The bytes that are replaced begin here: at the entry, or behind its endbr64.
     at: u64,
     pub end: u64,
     replaced: Vec<u8>,
@@ -234,7 +234,7 @@ fn stack_grows_after(address: u64, instructions: &[Instruction]) -> bool {
         })
 }
 
-/// Whether it uses only those registers that it saves, of those that it gives back as it found them.
+/// Whether it uses only those callee-saved registers that it saves.
 fn keeps_registers(instructions: &[Instruction], frame: &Frame) -> bool {
     let mut factory = InstructionInfoFactory::new();
     let unsaved: Vec<Register> =
@@ -248,7 +248,7 @@ fn keeps_registers(instructions: &[Instruction], frame: &Frame) -> bool {
     })
 }
 
-/// Whether it goes to another stack, as coroutines do: what it gives back is another's then, whatever it saves.
+/// Whether it goes to another stack, as coroutines do: registers are restored from there then, whatever it saves.
 fn leaves_stack(instructions: &[Instruction], frame: &Frame) -> bool {
     instructions.iter().any(|i| {
         let sets = match i.mnemonic() {
@@ -256,7 +256,7 @@ fn leaves_stack(instructions: &[Instruction], frame: &Frame) -> bool {
             Mnemonic::Xchg => [i.op0_register(), i.op1_register()].contains(&Register::RSP),
             _ => false,
         };
-        // (who gives back what arguments took says so)
+        // (where the space of arguments is released, unwind information says so)
         let stack = frame.caller_stack(i.ip());
         sets && stack.is_some_and(|(register, _)| register == X86_64::RSP)
             && frame.caller_stack(i.next_ip()).is_none_or(|next| Some(next) == stack)

@@ -1,17 +1,17 @@
-//! Functions of an x86-64 program whose first instructions can make way for a jump, and what is to be executed in their
-//! place: `frames` has where functions begin and what unwinders know of them, `code` what is in them, `jumps` what leads to them,
-//! and `moved` their first instructions for another place.
+//! Functions of an x86-64 program whose first instructions can be replaced by a jump, and a copy of these instructions that can be
+//! executed elsewhere: `frames` has where functions begin and what unwinders know of them, `code` what is in them, `jumps` what leads
+//! to them, and `moved` the copies.
 //!
 //! A function is refused unless all of this holds, by its code and its unwind information (.eh_frame):
 //!
 //! 1. It is entered as a function of the ABI: a return address is on top of the stack, wherever it is jumped to from, too;
-//!    registers that functions give back as they found them are used only where they are saved, the stack pointer among them;
-//!    and it does not look at its return address, which will be another.
-//! 2. All of its bytes are instructions. Those that make way can be executed elsewhere.
+//!    callee-saved registers are used only where they are saved, the stack pointer among them; and it does not look at its return
+//!    address, which will be another.
+//! 2. All of its bytes are instructions. Those that are replaced can be executed elsewhere.
 //! 3. Nothing leads to the middle of them: no direct jump or call of the whole object, no symbol, and no address in data or
 //!    code; and no indirect jump of the function, for where it jumps the stack is another than there. (Landing pads of
 //!    exceptions begin where nothing falls through.)
-//! 4. No loop of its own begins with the first of them, by direct jumps or by a table: each turn would be an execution.
+//! 4. No loop of its own begins with the first of them, by direct jumps or by a table: each iteration would be an execution.
 
 mod code;
 mod frames;
@@ -28,7 +28,7 @@ use object::{SegmentFlags, SymbolKind, elf};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What a jump to anywhere within 2 GiB takes.
+/// Bytes of a jump to anywhere within 2 GiB.
 pub const JUMP: usize = 5;
 
 /// A function that can be patched.
@@ -38,7 +38,7 @@ pub struct Entry {
     pub name: String,
     /// Where the function begins, relative to the object's base.
     pub function: u64,
-    /// Where the bytes are that make way, relative to the object's base.
+    /// Where the bytes are that are replaced, relative to the object's base.
     pub address: u64,
     /// These bytes.
     pub replaced: Vec<u8>,
@@ -63,7 +63,7 @@ pub enum Refusal {
     JumpedInto,
     /// A loop begins with its first instruction.
     Loop,
-    /// It changes registers that functions give back as they found them, or takes arguments in them.
+    /// It changes callee-saved registers without saving them, or takes arguments in them.
     Registers,
     /// It looks at its return address, as unwinders do.
     ReturnAddress,
@@ -92,11 +92,11 @@ pub enum Unfit {
     NotX86,
     /// Its code can be written to.
     Writable,
-    /// It has no table of symbols, not even for others.
+    /// It has no symbols of functions, nor dynamic ones.
     NoSymbols,
     /// Its functions call one another as this language does, not as the ABI says.
     Language(&'static str),
-    /// Its functions have stacks that are as small as they need them (-fsplit-stack).
+    /// Its stacks grow in pieces, and are as small as its functions need them (-fsplit-stack).
     SplitStack,
 }
 
@@ -125,7 +125,10 @@ pub struct Plan {
 const LANGUAGES: [(&str, &str); 3] =
     [("caml_program", "OCaml"), ("stg_upd_frame_info", "Haskell"), ("runtime.morestack", "Go")];
 
-/// What can be done of the functions whose names are wanted.
+/// Which of the functions whose names are wanted can be patched, in the object that this file (ELF) is of.
+///
+/// # Errors
+/// Why none of the object's can.
 pub fn plan(file: &[u8], mut wanted: impl FnMut(&str) -> bool) -> Result<Plan, Unfit> {
     let file = ElfFile64::<LittleEndian>::parse(file).map_err(|_| Unfit::NotX86)?;
     if file.architecture() != Architecture::X86_64 {

@@ -37,7 +37,7 @@ impl Moved {
         let start = instructions.first()?.ip();
         let mut goes_on = true;
         for (number, instruction) in instructions.iter().enumerate() {
-            // (what is called returns to behind the call, which must not have made way)
+            // (what is called returns to the instruction behind the call, which must not be replaced)
             let calls = matches!(instruction.flow_control(), FlowControl::Call | FlowControl::IndirectCall);
             if calls && number + 1 < instructions.len() {
                 return None;
@@ -132,7 +132,7 @@ impl Moved {
         Some(())
     }
 
-    /// Pushes an address, which is to be behind so many bytes that follow.
+    /// Pushes an address, which is kept behind so many bytes that follow this instruction.
     fn push(&mut self, behind: usize, address: u64) {
         self.code.extend([0xff, 0x35]);
         self.code.extend((behind as u32).to_le_bytes());

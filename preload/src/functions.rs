@@ -1,5 +1,5 @@
 //! Functions by their symbols (TOPDOWN_FUNCTIONS). Where the compiler has put calls into them (-finstrument-functions) these tell
-//! where one begins and ends (`instrument`); of others the first instructions make way for a jump (`hooks::patches`).
+//! where one begins and ends (`instrument`); of others the first instructions are replaced by a jump (`hooks::patches`).
 
 use crate::hooks::elf::{self, Object};
 use crate::hooks::{FUNCTIONS, patches};

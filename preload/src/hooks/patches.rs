@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use topdown_patch::{Entry, JUMP, Refusal, plan};
 use topdown_table::NAME;
 
-/// Bytes that make way at most: a jump's, the last of which may be any instruction's first.
+/// Bytes that are replaced at most: a jump's, the last of which may be any instruction's first.
 const LONGEST: usize = JUMP - 1 + 15;
 /// `jmp` to an address that follows it.
 const FAR_JUMP: [u8; 6] = [0xff, 0x25, 0, 0, 0, 0];
@@ -68,7 +68,7 @@ struct Findings {
 #[repr(C)]
 struct Patch {
     function: usize,
-    /// Where its bytes make way, and which they are.
+    /// Where its bytes are replaced, and which they are.
     at: usize,
     replaced: [u8; LONGEST],
     length: usize,
