@@ -62,11 +62,11 @@ static int to_a_part_of_the_header(void) { return truncates(100); }
 static int to_the_header(void) { return truncates(4096); }
 static int to_some_records(void) { return truncates(3 * 4096); }
 
-/* At any moment, by a thread, while others begin and end. */
+/* At any moment, by a thread, while others begin and end; at last to the header, after which they go on for a while. */
 static volatile int enough;
 static void *truncates_often(void *path)
 {
-    for (int k = 0; k < 2000; k++)
+    for (int k = 0; k <= 2000; k++)
         truncate(path, k % 2 ? 40 * 4096 : k % 3 * 2048);
     enough = 1;
     return NULL;
@@ -74,7 +74,7 @@ static void *truncates_often(void *path)
 static void *measures(void *unused)
 {
     char name[40];
-    for (int k = 0; !enough; k++) {
+    for (int k = 0, more = 100; more > 0; more -= enough, k++) {
         snprintf(name, sizeof name, "%d", k % 3000);
         region(name, 1);
     }
