@@ -61,7 +61,7 @@ impl StatCount<'_> {
             let mut rows = Vec::new();
             for one in cgroups.rows(&counted, &self.cgroups_before)? {
                 let of = one.path.as_ref().filter(|_| !is_text).unwrap_or(&one.name);
-                // (in the root is what the CPUs do when nothing runs)
+                // (idle time is the root cgroup's)
                 let has_time = one.path.as_ref().is_some_and(|path| path != "/");
                 rows.extend(row(&one.counted, of, has_time, wall_s)?);
             }

@@ -20,9 +20,9 @@ pub const RECORD_SLOTS: u32 = 4_000_000;
 /// Until when records are wanted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum RecordsUpTo {
-    /// Those that came until now.
+    /// Until now.
     Now,
-    /// Those that came until the last time.
+    /// Until they were read the last time before.
     LastTime,
 }
 
@@ -36,7 +36,7 @@ pub struct Groups {
     kinds: Vec<IpcPmu>,
     /// How long the command's threads ran, where each CPU has a group.
     clock: Option<TaskClock>,
-    /// Records that were read, and before which others may come still.
+    /// Records that were read, in the order of time: ones of an earlier time may still come.
     pending: Vec<(usize, TaskRecord)>,
     /// CPUs that came online and could not be opened.
     refused: BTreeSet<u32>,
@@ -118,8 +118,8 @@ impl Groups {
         self.clock.as_ref()?.enabled_ns()
     }
 
-    /// Records in the order of time, each with the place of its group in `all`: those before which no other can come any more. (Of two CPUs'
-    /// buffers one is read first, and what its CPU writes meanwhile may be older than what is in the other.)
+    /// Records in the order of time, each with the place of its group in `all`: those of which no record of an earlier time can still come. (Of
+    /// two CPUs' buffers one is read first; what its CPU writes afterwards may be earlier than what is read of the other.)
     pub fn records(&mut self, up_to: RecordsUpTo) -> Vec<(usize, TaskRecord)> {
         if up_to == RecordsUpTo::Now {
             self.fetch_records();

@@ -275,7 +275,7 @@ impl StatCount<'_> {
         // (what comes while a command runs is the command's)
         let interrupts = alone.then(sys::interrupts).transpose().map_err(failed)?;
         if self.cgroups.is_none() {
-            groups.count(at_work, Duration::ZERO); // what was counted while others were opened, which records have, too
+            groups.count(at_work, Duration::ZERO); // what was counted while others were opened (of cgroups, records have that)
         }
         let mut cpu_time = whom.cpu_time();
         let mut recorder =
