@@ -26,7 +26,8 @@ figure='[0-9]( %|± [0-9]| [num]?s\b| [kMG]? ?slots)'
 reason='nothing is (measured|recorded): |not (measured|counted|permitted)|needs |no topdown counters|paranoid|P-cores alone'
 
 # Whether what was seen fits the terminal, if there is one, but for words that cannot be broken.
-fits() { [ ${#terminal[@]} = 0 ] || ! LC_ALL=C.UTF-8 grep -E '^.{81}' "$scratch/seen" | grep -q '[^ ] '; }
+# (Not every machine has a locale in which these letters are one each.)
+fits() { [ ${#terminal[@]} = 0 ] || ! sed 's/±/+/g; s/…/./g; s/≤/</g; s/–/-/g' "$scratch/seen" | grep -E '^.{81}' | grep -q '[^ ] '; }
 
 # sees STATUS COMMAND... : it ends so (or with any of STATUS, as 0|125), and has figures, or a reason
 sees() {

@@ -91,6 +91,7 @@ pub struct Object {
     pub dynamic: *const Dyn,
     strings: usize,
     relro: Range<usize>,
+    #[cfg_attr(target_arch = "aarch64", allow(dead_code))]
     extent: Range<usize>,
     code: Vec<Range<usize>>,
 }
@@ -240,6 +241,7 @@ impl Object {
     }
 
     /// Where its code and data begin and end.
+    #[cfg_attr(target_arch = "aarch64", allow(dead_code))]
     pub fn extent(&self) -> Range<usize> {
         self.extent.clone()
     }

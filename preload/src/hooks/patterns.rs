@@ -45,6 +45,7 @@ impl Pattern {
     }
 
     /// Whether it says of which object.
+    #[cfg_attr(target_arch = "aarch64", allow(dead_code))]
     pub fn names_library(&self) -> bool {
         self.library.is_some()
     }
