@@ -258,7 +258,7 @@ fn sixty_four_commands_with_one_name_leave_as_many_reports() {
         }
         begun.iter_mut().for_each(|child| drop(child.stdin.take()));
         let said: Vec<String> =
-            begun.into_iter().map(|child| text(&child.wait_with_output().unwrap().stderr).into()).collect();
+            begun.into_iter().map(|child| text(&child.wait_with_output().unwrap().stderr)).collect();
         let written = fs::read_dir(&reports).unwrap().count();
         assert_eq!(written, COMMANDS, "{subcommand}: {said:?}");
         let others = said.iter().filter(|said| said.contains("was written by another command meanwhile"));
