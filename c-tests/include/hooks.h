@@ -58,6 +58,7 @@ static inline int measured(const char *variable, const char *patterns)
             fputs(line, stderr);
         FAIL("%s under the library: status %#x", patterns, (unsigned)status);
     }
+    free(hooks_report.text);
     csv_read(&hooks_report, hooks_file);
     unlink(hooks_file);
     return 0;

@@ -7,7 +7,7 @@
 
 mod place;
 
-use place::{FilePlace, PlaceContent};
+use place::{FilePlace, PlaceContent, Replaced};
 use rustix::fs::OFlags;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, Permissions};
@@ -15,8 +15,8 @@ use std::io::{self, ErrorKind, Seek, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -97,7 +97,11 @@ impl Output {
     }
 
     fn open(path: &Path, open: fn(FilePlace) -> io::Result<(File, Way)>) -> io::Result<Output> {
-        let place = FilePlace::of(path)?;
+        let mut place = FilePlace::of(path)?;
+        // (what came since is another command's)
+        if matches!(place.there, PlaceContent::File(_)) && was_free(path) {
+            place.there = PlaceContent::Nothing;
+        }
         let (file, way) = match place.there {
             PlaceContent::Nothing | PlaceContent::File(_) => open(place)?,
             PlaceContent::Other(_) | PlaceContent::Descriptor { .. } => {
@@ -168,11 +172,15 @@ impl Output {
                     let length = io::copy(&mut self.file, &mut over)?;
                     over.set_len(length)
                 }
-                Ok(false) => {
+                Ok(replaced @ (Replaced::NotYet | Replaced::Another)) => {
                     let name = with_pid(Path::new(&place.name));
                     place.rename(beside, name.as_os_str())?;
                     self.way = Way::Done;
-                    crate::terminal::say(&meanwhile(&self.name, &self.name.with_file_name(name)));
+                    let named = self.name.with_file_name(name);
+                    crate::terminal::say(&match replaced {
+                        Replaced::NotYet => meanwhile(&self.name, "the", &named),
+                        _ => meanwhile(&self.name, "that command's", &named),
+                    });
                     Ok(())
                 }
                 renamed => {
@@ -235,6 +243,13 @@ pub struct Claim {
     before: Option<(u64, i64, i64, u64)>,
 }
 
+/// Files that were claimed when nothing was there.
+static FREE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+fn was_free(path: &Path) -> bool {
+    FREE.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|free| free == path)
+}
+
 /// Which file it is, and when it was written last.
 fn state(path: &Path) -> Option<(u64, i64, i64, u64)> {
     let about = path.metadata().ok().filter(Metadata::is_file)?;
@@ -244,7 +259,14 @@ fn state(path: &Path) -> Option<(u64, i64, i64, u64)> {
 impl Claim {
     /// From now on.
     pub fn of(path: &Path) -> Claim {
-        Claim { path: path.into(), before: state(path) }
+        Claim::made(path, state(path))
+    }
+
+    fn made(path: &Path, before: Option<(u64, i64, i64, u64)>) -> Claim {
+        if before.is_none() {
+            FREE.lock().unwrap_or_else(PoisonError::into_inner).push(path.into());
+        }
+        Claim { path: path.into(), before }
     }
 
     /// Where the report goes: there, or, if another command has written that file meanwhile, beside it, which a line says.
@@ -254,7 +276,7 @@ impl Claim {
             return self.path.clone();
         }
         let place = self.path.with_file_name(with_pid(&self.path));
-        crate::terminal::say(&meanwhile(&self.path, &place));
+        crate::terminal::say(&meanwhile(&self.path, "the", &place));
         place
     }
 
@@ -270,7 +292,7 @@ impl Claim {
         let mut next = || numbers.next();
         let before =
             (next()?.parse().ok()?, next()?.parse().ok()?, next()?.parse().ok()?, next()?.parse().ok()?);
-        Some(Claim { path: path.into(), before: (before.0 != 0).then_some(before) })
+        Some(Claim::made(path, (before.0 != 0).then_some(before)))
     }
 }
 
@@ -285,10 +307,10 @@ fn with_pid(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// That another command was first.
-fn meanwhile(path: &Path, place: &Path) -> String {
+/// That another command was first, and where whose report is.
+fn meanwhile(path: &Path, whose: &str, place: &Path) -> String {
     format!(
-        "{} was written by another command meanwhile: the report is in {} (%p, %h, %r in a name tell processes, hosts and ranks apart)",
+        "{} was written by another command meanwhile: {whose} report is in {} (%p, %h, %r in a name tell processes, hosts and ranks apart)",
         path.display(),
         place.display()
     )

@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use topdown_report::{Format, Output, merge};
+use topdown_report::{Claim, Format, Output, merge};
 
 impl Scratch {
     /// A table with so many regions.
@@ -60,6 +60,37 @@ fn of_two_that_found_nothing_both_have_a_report() {
     assert_eq!(scratch.names(), [beside.as_str(), "report.csv"]);
     let texts = [out, scratch.out(&beside)].map(|path| fs::read_to_string(path).unwrap());
     assert_eq!(texts, ["the first", "the second"]);
+}
+
+#[test]
+fn of_two_that_found_an_old_one_both_have_a_report() {
+    let scratch = Scratch::new("two olds");
+    let (out, beside) = (scratch.out("report.csv"), format!("report.{}.csv", std::process::id()));
+    fs::write(&out, "the old one").unwrap();
+    let [mut first, mut second] = [(); 2].map(|()| Output::create(&out).unwrap());
+    first.write_all(b"the first").unwrap();
+    second.write_all(b"the second").unwrap();
+    first.finish().unwrap();
+    second.finish().unwrap();
+    assert_eq!(scratch.names(), [beside.as_str(), "report.csv"]);
+    let texts = [out, scratch.out(&beside)].map(|path| fs::read_to_string(path).unwrap());
+    assert_eq!(texts, ["the second", "the first"]);
+}
+
+/// What came between a claim and the writing is another command's.
+#[test]
+fn what_was_claimed_when_nothing_was_there_replaces_nothing() {
+    let scratch = Scratch::new("claimed");
+    let (out, beside) = (scratch.out("report.csv"), format!("report.{}.csv", std::process::id()));
+    let claim = Claim::of(&out);
+    assert_eq!(claim.place(), out);
+    fs::write(&out, "another's").unwrap();
+    let mut output = Output::create(&out).unwrap();
+    output.write_all(b"ours").unwrap();
+    output.finish().unwrap();
+    assert_eq!(scratch.names(), [beside.as_str(), "report.csv"]);
+    let texts = [out, scratch.out(&beside)].map(|path| fs::read_to_string(path).unwrap());
+    assert_eq!(texts, ["another's", "ours"]);
 }
 
 #[test]

@@ -177,6 +177,8 @@ fn what_is_put_there_meanwhile_is_not_written_to() {
             let planted = make(&shared);
             if is_root() {
                 lchown(&planted, Some(OTHER), Some(OTHER)).unwrap();
+            } else if planted.symlink_metadata().unwrap().is_file() {
+                continue; // (it is as another command's report, which is kept)
             }
             output.write_all(b"report").unwrap();
             output.finish().unwrap();

@@ -10,6 +10,7 @@ use rustix::fs::{
     CWD, Mode, OFlags, PROC_SUPER_MAGIC, RenameFlags, fstatfs, openat, readlinkat, renameat, renameat_with,
     statat, unlinkat,
 };
+use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind};
@@ -20,7 +21,6 @@ use std::path::{Path, PathBuf};
 
 const ENOENT: i32 = 2;
 const EISDIR: i32 = 21;
-const EINVAL: i32 = 22;
 const ELOOP: i32 = 40;
 
 const STICKY: u32 = 0o1000;
@@ -44,6 +44,16 @@ pub enum PlaceContent {
     Descriptor {
         is_fifo: bool,
     },
+}
+
+/// What has become of the file that takes a place.
+pub enum Replaced {
+    /// It has the place.
+    Whole,
+    /// Another command's report has it, which came meanwhile.
+    NotYet,
+    /// It has the place, and another command's report, which came meanwhile, its name.
+    Another,
 }
 
 impl FilePlace {
@@ -115,18 +125,34 @@ impl FilePlace {
         Ok(File::from(openat(&self.directory, name, flags, Mode::from_raw_mode(mode))?))
     }
 
-    /// A file beside it takes its place, whatever is there: a link, too, is replaced, and not followed. False: nothing was there when this began,
-    /// and now there is what another has put there, which stays.
-    pub fn replace_by(&self, beside: &OsStr) -> io::Result<bool> {
-        if matches!(self.there, PlaceContent::Nothing) {
-            match self.rename(beside, &self.name) {
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(false),
-                // (file systems that cannot)
-                Err(error) if error.raw_os_error() == Some(EINVAL) => {}
-                renamed => return renamed.map(|()| true),
-            }
+    /// A file beside it takes its place, whatever is there: a link, too, is replaced, and not followed. A report that another command of
+    /// this user has put there since this began is not lost.
+    pub fn replace_by(&self, beside: &OsStr) -> io::Result<Replaced> {
+        let replace = || renameat(&self.directory, beside, &self.directory, &self.name);
+        let with = |flags| renameat_with(&self.directory, beside, &self.directory, &self.name, flags);
+        // (an error: the file system cannot, or what has the name came or went meanwhile)
+        match &self.there {
+            PlaceContent::Nothing => match with(RenameFlags::NOREPLACE) {
+                Err(Errno::EXIST) if self.is_own_file(&self.name, None) => return Ok(Replaced::NotYet),
+                renamed => renamed.or_else(|_| replace())?,
+            },
+            PlaceContent::File(old) => match with(RenameFlags::EXCHANGE) {
+                Ok(()) if self.is_own_file(beside, Some(old)) => return Ok(Replaced::Another),
+                Ok(()) => _ = self.remove(beside),
+                Err(_) => replace()?,
+            },
+            _ => replace()?,
         }
-        Ok(renameat(&self.directory, beside, &self.directory, &self.name).map(|()| true)?)
+        Ok(Replaced::Whole)
+    }
+
+    /// Whether a file beside it is this user's, and not the one that was there.
+    fn is_own_file(&self, name: &OsStr, old: Option<&Metadata>) -> bool {
+        statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|about| {
+            FileType::from_raw_mode(about.st_mode).is_file()
+                && about.st_uid == rustix::process::geteuid().as_raw()
+                && old.is_none_or(|old| (old.dev(), old.ino()) != (about.st_dev, about.st_ino))
+        })
     }
 
     /// Gives a file beside it another name, which nothing has.
