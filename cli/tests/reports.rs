@@ -240,11 +240,14 @@ fn a_file_that_cannot_be_replaced_is_written_over() {
 #[test]
 fn sixty_four_commands_with_one_name_leave_as_many_reports() {
     const COMMANDS: usize = 64;
-    for subcommand in ["stat", "run", "record"] {
+    for (subcommand, old) in [("stat", true), ("run", false), ("record", false)] {
         let scratch = Scratch::new("collisions");
         let reports = scratch.0.join("reports");
         fs::create_dir(&reports).unwrap();
         let file = reports.join("same.json");
+        if old {
+            fs::write(&file, "the old one").unwrap();
+        }
         let words = [subcommand, "-o", file.to_str().unwrap(), "--", "sh", "-c", "echo; read line"];
         let mut begun: Vec<Child> = Vec::new();
         for _ in 0..COMMANDS {

@@ -99,7 +99,7 @@ impl Output {
     fn open(path: &Path, open: fn(FilePlace) -> io::Result<(File, Way)>) -> io::Result<Output> {
         let mut place = FilePlace::of(path)?;
         // (what came since is another command's)
-        if matches!(place.there, PlaceContent::File(_)) && was_free(path) {
+        if matches!(&place.there, PlaceContent::File(about) if is_new(path, about)) {
             place.there = PlaceContent::Nothing;
         }
         let (file, way) = match place.there {
@@ -240,20 +240,27 @@ pub(crate) fn stdout_is_open() -> io::Result<()> {
 /// The file of a report that is written later: what it was in the beginning.
 pub struct Claim {
     path: PathBuf,
-    before: Option<(u64, i64, i64, u64)>,
-}
-
-/// Files that were claimed when nothing was there.
-static FREE: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-
-fn was_free(path: &Path) -> bool {
-    FREE.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|free| free == path)
+    before: Option<FileState>,
 }
 
 /// Which file it is, and when it was written last.
-fn state(path: &Path) -> Option<(u64, i64, i64, u64)> {
-    let about = path.metadata().ok().filter(Metadata::is_file)?;
-    Some((about.ino(), about.mtime(), about.mtime_nsec(), about.size()))
+type FileState = (u64, i64, i64, u64);
+
+/// Files that were claimed, and what they were then.
+static CLAIMED: Mutex<Vec<(PathBuf, Option<FileState>)>> = Mutex::new(Vec::new());
+
+/// Whether what is there now has come since the file was claimed.
+fn is_new(path: &Path, about: &Metadata) -> bool {
+    let claimed = CLAIMED.lock().unwrap_or_else(PoisonError::into_inner);
+    claimed.iter().any(|(other, before)| other == path && *before != Some(state_of(about)))
+}
+
+fn state(path: &Path) -> Option<FileState> {
+    path.metadata().ok().filter(Metadata::is_file).as_ref().map(state_of)
+}
+
+fn state_of(about: &Metadata) -> FileState {
+    (about.ino(), about.mtime(), about.mtime_nsec(), about.size())
 }
 
 impl Claim {
@@ -262,10 +269,8 @@ impl Claim {
         Claim::made(path, state(path))
     }
 
-    fn made(path: &Path, before: Option<(u64, i64, i64, u64)>) -> Claim {
-        if before.is_none() {
-            FREE.lock().unwrap_or_else(PoisonError::into_inner).push(path.into());
-        }
+    fn made(path: &Path, before: Option<FileState>) -> Claim {
+        CLAIMED.lock().unwrap_or_else(PoisonError::into_inner).push((path.into(), before));
         Claim { path: path.into(), before }
     }
 

@@ -79,18 +79,23 @@ fn of_two_that_found_an_old_one_both_have_a_report() {
 
 /// What came between a claim and the writing is another command's.
 #[test]
-fn what_was_claimed_when_nothing_was_there_replaces_nothing() {
-    let scratch = Scratch::new("claimed");
-    let (out, beside) = (scratch.out("report.csv"), format!("report.{}.csv", std::process::id()));
-    let claim = Claim::of(&out);
-    assert_eq!(claim.place(), out);
-    fs::write(&out, "another's").unwrap();
-    let mut output = Output::create(&out).unwrap();
-    output.write_all(b"ours").unwrap();
-    output.finish().unwrap();
-    assert_eq!(scratch.names(), [beside.as_str(), "report.csv"]);
-    let texts = [out, scratch.out(&beside)].map(|path| fs::read_to_string(path).unwrap());
-    assert_eq!(texts, ["another's", "ours"]);
+fn what_was_claimed_replaces_nothing_but_what_was_there() {
+    for old in [false, true] {
+        let scratch = Scratch::new("claimed");
+        let (out, beside) = (scratch.out("report.csv"), format!("report.{}.csv", std::process::id()));
+        if old {
+            fs::write(&out, "the old one").unwrap();
+        }
+        let claim = Claim::of(&out);
+        assert_eq!(claim.place(), out);
+        fs::write(&out, "another's").unwrap();
+        let mut output = Output::create(&out).unwrap();
+        output.write_all(b"ours").unwrap();
+        output.finish().unwrap();
+        assert_eq!(scratch.names(), [beside.as_str(), "report.csv"]);
+        let texts = [out, scratch.out(&beside)].map(|path| fs::read_to_string(path).unwrap());
+        assert_eq!(texts, ["another's", "ours"]);
+    }
 }
 
 #[test]
