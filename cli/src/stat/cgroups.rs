@@ -238,6 +238,11 @@ impl CgroupCounts {
         Ok(named.chain([(REST.to_string(), None, rest)]).map(row).collect())
     }
 
+    /// Records that found no room so far.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
     /// What is to be said of the rest.
     pub fn remarks(&self) -> Vec<String> {
         let mut lines = vec![format!(

@@ -220,6 +220,7 @@ impl Live {
             if now >= next {
                 next = now + self.length();
                 source.read(now - self.start, self.whom.as_ref());
+                view.title = self.title.clone() + &source.losses();
                 redraw = true;
             }
             if redraw {

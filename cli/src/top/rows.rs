@@ -111,6 +111,14 @@ impl TopGroups {
         }
     }
 
+    /// Behind the title: that rows are too small.
+    pub fn losses(&self) -> String {
+        match self.cgroups.as_ref().map_or(0, |(cgroups, _)| cgroups.lost()) {
+            0 => String::new(),
+            lost => format!(" ({lost} records lost: rows are too small)"),
+        }
+    }
+
     /// With what it is counted.
     pub fn machine(&self) -> String {
         let mut names: Vec<String> =
