@@ -55,7 +55,7 @@ types() { # whatever comes to mind first
   sees '0|1' topdown check
   sees 0 topdown stat ./memory
   follows
-  [ -s "$scratch/next" ] || { echo "stat says nothing to type next"; exit 1; }
+  [ -s "$scratch/next" ] || { echo "stat says nothing to type next: $(cat "$scratch/seen")"; exit 1; }
   sees 0 topdown record ./memory
   follows
   sees 0 topdown run -- ./memory

@@ -168,16 +168,22 @@ static double behind(const char *text, const char *from, const char *key)
     return strtod(at + strlen(key), NULL);
 }
 
-/* What is in user mode at the least, as the interval of all of it says, is no more than that was: two instructions a turn, of a nanosecond each. */
+/* What is in user mode at the least, as the interval of all of it says, is no more than that was: two instructions a turn, of a nanosecond
+ * each. One in forty of such intervals ends above the truth (they are of 95 %), but not two one after the other. */
 static void kernel_is_not_told_as_user_mode(void)
 {
     const double user = 2e-9 * MAPPED_ROUNDS * (TIMES_LESS + 1) * TURNS;
-    recorded((const char *[]){"--ptrace", NULL}, "maps", "r.json");
-    const char *const text = text_in("r.json");
-    const double all = 1e-9 * behind(text, "\"time_alone\"", "\"events_in_all\": ");
-    const double least = behind(text, "\"cores\"", "\"low\": ");
-    fprintf(stderr, "maps: %.3f s in all, of which in user mode %.3f or more, in truth %.3f\n", all, least * all, user);
-    CHECK(all > 2 * user && least * all <= user);
+    int above = 0;
+    do {
+        recorded((const char *[]){"--ptrace", NULL}, "maps", "r.json");
+        const char *const text = text_in("r.json");
+        const double all = 1e-9 * behind(text, "\"time_alone\"", "\"events_in_all\": ");
+        const double least = behind(text, "\"cores\"", "\"low\": ");
+        fprintf(stderr, "maps: %.3f s in all, of which in user mode %.3f or more, in truth %.3f\n", all, least * all, user);
+        CHECK(all > 2 * user);
+        above = least * all > user ? above + 1 : 0;
+    } while (above == 1);
+    CHECK_EQ(above, 0);
 }
 
 int main(int argc, char **argv)
