@@ -158,7 +158,14 @@ impl CgroupCounts {
                 RecordContent::Lost(records) => {
                     self.lost += records;
                     // (the CPU may have changed to any, and back)
-                    self.last.entry(group).and_modify(|last| last.is_lost = true);
+                    match self.last.get_mut(&group) {
+                        Some(last) => last.is_lost = true,
+                        None => {
+                            let pmu = place_of(&mut self.pmus, pmu(group));
+                            let nothing = LastRecord { pmu, sum: RecordSum::default(), is_lost: true };
+                            self.last.insert(group, nothing);
+                        }
+                    }
                 }
                 RecordContent::Throttled => self.throttled = true,
                 _ => {}
@@ -393,6 +400,11 @@ mod tests {
         ];
         let counts = counts(&[], records);
         assert_eq!((slots(&counts, INNER), slots(&counts, OTHER), counts.lost), (160, 20, 3));
+        // before the first that is there, too
+        let records =
+            vec![said(0, 1, RecordContent::Lost(1)), told(0, 2, 5, INNER, 100), told(0, 3, 5, INNER, 140)];
+        let counts = self::counts(&[], records);
+        assert_eq!((slots(&counts, INNER), counts.lost), (40, 1));
     }
 
     #[test]
