@@ -98,6 +98,8 @@ enum Written {
 
 const UNWRITABLE: &str = "the system does not let code be written (SELinux, PR_SET_MDWE)";
 
+const OTHER_FILE: &str = "its file is another than the one that is loaded";
+
 static FINDINGS: OnceLock<&'static Findings> = OnceLock::new();
 /// Something may have to be said in the end: the process is not one that a measured one started.
 static MAY_COMPLAIN: AtomicBool = AtomicBool::new(false);
@@ -212,6 +214,14 @@ impl<'a> Wanted<'a> {
         self.object.has_code_at(first) && self.object.has_code_at(last)
     }
 
+    /// Whether the object's first page, with its headers and its build id, is that of this file, which may have taken the name of the one that
+    /// was loaded. (In the other process: what cannot be read ends that alone.)
+    fn is_loaded_from(&self, file: &[u8]) -> bool {
+        let head = &file[..file.len().min(memory::page())];
+        // SAFETY: the first page of a loaded object is mapped as long as this process is.
+        head == unsafe { slice::from_raw_parts(self.object.extent().start as *const u8, head.len()) }
+    }
+
     fn name(&self) -> String {
         self.object.names()[0].to_string_lossy().into_owned()
     }
@@ -259,6 +269,9 @@ impl Findings {
         let file = File::open(wanted.object.file()).map_err(|error| error.to_string())?;
         // SAFETY: who writes into the file of a running program ends the program, too; here, this process alone.
         let file = unsafe { memmap2::Mmap::map(&file) }.map_err(|error| error.to_string())?;
+        if !wanted.is_loaded_from(&file) {
+            return Err(OTHER_FILE.into());
+        }
         let mut not_hooked = Vec::new();
         let meant = |text: &str| {
             let Ok(name) = CString::new(text) else { return false };
@@ -275,7 +288,7 @@ impl Findings {
         };
         let plan = plan(&file, meant).map_err(|why| why.to_string())?;
         if !plan.entries.iter().all(|entry| wanted.has_code_of(entry)) {
-            return Err("its file is another than the one that is loaded".into());
+            return Err(OTHER_FILE.into());
         }
         let island = wanted.island.ok_or("there is no room near it")?;
         let list = FUNCTIONS.spelled();
