@@ -37,9 +37,9 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// Threads that are to be let go are asked for so often, at the least.
 const LOOKS: Duration = Duration::from_millis(20);
 
-/// An instant comes so late if this process had to wait for a CPU. What it waited for may be what a thread did: of one that sleeps in between
-/// nothing is known then.
-const LATE: Duration = Duration::from_micros(500);
+/// An instant comes so late if this process had to wait for a CPU (a timer alone is 60 µs late). What it waited for may be what a thread did:
+/// of one that slept in between, or has begun since, nothing is known then.
+const LATE: Duration = Duration::from_micros(200);
 /// Of a thread that did not run so many times in a row it is asked less often whether it does,
 const IDLE: u64 = 4;
 /// and the most seldom once in so many instants.
@@ -59,6 +59,8 @@ struct TracedThread {
     idle: u64,
     /// So often it had given up its CPU then, and has in stops since.
     sleeps: u64,
+    /// Its program has begun, and it was not looked at since. (It goes on where this process would have been, which so is late.)
+    is_new: bool,
     /// It was told to stop.
     asked: Option<AskedLook>,
 }
@@ -214,7 +216,8 @@ impl StopRecorder {
             true => (scheduled(tid).unwrap_or_default(), sleeps(tid).unwrap_or(0)),
             false => Default::default(),
         };
-        let thread = TracedThread { pid, counted_ns: looked.ran, looked, sleeps, idle: 0, asked: None };
+        let thread =
+            TracedThread { pid, counted_ns: looked.ran, looked, sleeps, idle: 0, is_new: true, asked: None };
         self.threads.insert(tid, thread);
         self.seen += 1;
     }
@@ -322,7 +325,7 @@ impl StopRecorder {
                 self.unseen_ns += thread.asked.take().map_or(0.0, |asked| asked.ns);
                 // (whichever thread has executed it has this number now)
                 if let Some(former) = ptrace::told(tid).and_then(|former| self.threads.remove(&former)) {
-                    self.threads.insert(tid, TracedThread { asked: None, ..former });
+                    self.threads.insert(tid, TracedThread { is_new: true, asked: None, ..former });
                 }
                 self.account(tid);
                 self.threads.retain(|other, thread| *other == tid || thread.pid != pid);
@@ -384,8 +387,9 @@ impl StopRecorder {
         });
         let all_sleeps = sleeps(tid).unwrap_or(u64::MAX);
         let slept = all_sleeps > std::mem::replace(&mut thread.sleeps, all_sleeps);
+        let is_new = std::mem::replace(&mut thread.is_new, false);
         let seen = registers.ok().filter(|registers| !registers.in_system_call);
-        let Some(registers) = seen.filter(|_| !(asked.is_late && slept)) else {
+        let Some(registers) = seen.filter(|_| !(asked.is_late && (slept || is_new))) else {
             self.unseen_ns += weight_ns;
             return;
         };
