@@ -7,7 +7,7 @@ mod sampled;
 use crate::means;
 use crate::outcome::{Failure, ended, failed, not_run};
 use crate::require::{Requirement, judged};
-use crate::stat::{StatTarget, cpu_list};
+use crate::stat::{CgroupNames, StatTarget, cgroup_path, cpu_list};
 use crate::sys::{self, End, Interrupts};
 use crate::{say, simulation};
 use sampled::AnyRecorder;
@@ -26,7 +26,7 @@ use topdown_record::{
     CallGraph, EventSampling, Journal, JournalContents, Profile, RecordUntil, RecordingEnd, Settings,
     SourcePlace, lbr_of_cpus,
 };
-use topdown_report::steps::Means;
+use topdown_report::steps::{Means, quoted};
 use topdown_report::terminal::{Layout, Progress, Stream, say_written};
 use topdown_report::{Claim, Output};
 
@@ -36,6 +36,10 @@ pub struct Arguments {
     /// Record these processes: all their threads, and what those start. Until they end, or Ctrl-C
     #[arg(short, long, value_name = "PID,...", value_delimiter = ',', value_parser = clap::value_parser!(i32).range(1..), conflicts_with = "command")]
     pid: Vec<i32>,
+    /// Record the processes of these cgroups and of their descendants, and what those start. (Processes that are moved there later are not
+    /// recorded.) Cgroups are named by their paths below the mount point of the hierarchy (mostly /sys/fs/cgroup)
+    #[arg(short = 'G', long = "cgroup", value_name = "CGROUP,...", value_delimiter = ',', conflicts_with_all = ["command", "pid", "all_cpus", "cpus"])]
+    cgroup: Vec<String>,
     /// Record whatever runs on all CPUs, until COMMAND ends or Ctrl-C (kernel.perf_event_paranoid at most 0, or CAP_PERFMON)
     #[arg(short, long, conflicts_with = "pid")]
     all_cpus: bool,
@@ -71,7 +75,7 @@ pub struct Arguments {
     kernel: bool,
     /// Time alone, without perf_event_open(2): stop the command's threads at random instants, by ptrace(2), and look at them. Debuggers do not work in a
     /// command that is traced, nor do setuid programs
-    #[arg(long, requires = "command", conflicts_with_all = ["all_cpus", "cpus", "pid", "kernel", "condition", "locate", "drill", "td_level"])]
+    #[arg(long, requires = "command", conflicts_with_all = ["all_cpus", "cpus", "pid", "cgroup", "kernel", "condition", "locate", "drill", "td_level"])]
     ptrace: bool,
     /// Sample only where a ratio of two events is above or below a limit: 'ipc<0.5', 'cache-misses/instructions>0.01', or perf's
     /// 'instructions/period=20000/,cycles/ratio-to-prev=0.5/'. By auto counter reload, which few CPUs have
@@ -102,7 +106,7 @@ pub struct Arguments {
     #[arg(skip)]
     claim: Option<Claim>,
     /// Record nothing: make a profile of what was recorded into FILE. Programs and libraries are looked up as they are now
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "pid", "all_cpus", "cpus", "frequency", "budget", "duration", "gap", "td_level", "call_graph", "condition", "locate", "drill", "kernel"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "pid", "cgroup", "all_cpus", "cpus", "frequency", "budget", "duration", "gap", "td_level", "call_graph", "condition", "locate", "drill", "kernel"])]
     from: Option<PathBuf>,
     /// In the text, below each function its hottest lines: where there is DWARF (-g). (.html, .json, .pprof and .firefox.json have lines in any case)
     #[arg(long)]
@@ -112,7 +116,7 @@ pub struct Arguments {
     #[arg(long, value_name = "[FROM=]DIR", value_parser = SourcePlace::of)]
     source: Vec<SourcePlace>,
     /// The command and its arguments
-    #[arg(required_unless_present_any = ["pid", "all_cpus", "cpus", "from"], trailing_var_arg = true, value_name = "COMMAND")]
+    #[arg(required_unless_present_any = ["pid", "cgroup", "all_cpus", "cpus", "from"], trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
@@ -400,9 +404,15 @@ impl Arguments {
         let (whom, processes) = self.whom()?;
         let interrupts = sys::interrupts().map_err(failed)?; // (also one that comes while counters are opened ends the recording)
         let mut recorder = recorder(&whom.pids(), true).map_err(failed)?;
-        let (start, occasion, title) = (Instant::now(), sys::occasion(), whom.title());
+        let (start, occasion) = (Instant::now(), sys::occasion());
+        let in_cgroups = (!self.cgroup.is_empty()).then(|| self.cgroup.join(","));
+        let title = in_cgroups.as_ref().map_or_else(|| whom.title(), |cgroups| format!("cgroup {cgroups}"));
         let command = topdown_report::clean(&title);
-        let means = Means { options: self.kept_options(), ..means::of(&whom) }.and("of-kernel", self.kernel);
+        let mut means =
+            Means { options: self.kept_options(), ..means::of(&whom) }.and("of-kernel", self.kernel);
+        if let Some(cgroups) = &in_cgroups {
+            means.whom = format!("-G {}", quoted(cgroups));
+        }
         let heading = Heading { command: &command, occasion: &occasion, means: Some(&means) };
         self.keep(&mut recorder, &heading);
         recorder.run(self.until(&processes, Some(&interrupts)));
@@ -423,9 +433,27 @@ impl Arguments {
             )),
             _ => failed(format!("process {pid}: {error}")),
         };
+        if !self.cgroup.is_empty() {
+            return self.of_cgroups();
+        }
         let pids = BTreeSet::from_iter(self.pid.iter().copied());
         let process = |pid: &i32| sys::process(*pid).map_err(|error| ended(error, pid));
         let processes = pids.iter().map(process).collect::<Result<Vec<_>, _>>()?;
+        Ok((StatTarget::Processes(pids), processes))
+    }
+
+    /// The processes that are in the cgroups now, but for this one.
+    fn of_cgroups(&self) -> Result<(StatTarget, Vec<OwnedFd>), Failure> {
+        let names = CgroupNames::read().map_err(failed)?;
+        let paths: Vec<String> = self.cgroup.iter().map(|path| cgroup_path(path, usize::MAX)).collect();
+        paths.iter().try_for_each(|path| names.find(path)).map_err(failed)?;
+        // (one that ends meanwhile is none)
+        let there = |pid: i32| Some((pid, sys::process(pid).ok()?));
+        let others = names.processes(&paths).into_iter().filter(|pid| *pid != std::process::id() as i32);
+        let (pids, processes): (BTreeSet<i32>, Vec<OwnedFd>) = others.filter_map(there).unzip();
+        if pids.is_empty() {
+            return Err(failed(format!("no process runs in {}", paths.join(" or "))));
+        }
         Ok((StatTarget::Processes(pids), processes))
     }
 

@@ -83,14 +83,20 @@ impl CgroupNames {
         }
     }
 
+    /// The processes that are now in these cgroups and in their descendants.
+    pub fn processes(&self, paths: &[String]) -> Vec<i32> {
+        let within = |path: &str| paths.iter().any(|around| is_in(path, around));
+        let all = processes().filter(|(_, said)| path_of(said).is_some_and(within));
+        all.filter_map(|(process, _)| process.file_name()?.to_str()?.parse().ok()).collect()
+    }
+
     /// In which cgroup each thread is now.
     pub fn threads(&self) -> HashMap<i32, u64> {
         let ids: HashMap<&str, u64> = self.paths.iter().map(|(id, path)| (path.as_str(), *id)).collect();
         let mut threads = HashMap::new();
-        for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
-            let said = fs::read_to_string(process.path().join("cgroup")).unwrap_or_default();
+        for (process, said) in processes() {
             let Some(id) = path_of(&said).and_then(|path| ids.get(path)) else { continue };
-            for thread in fs::read_dir(process.path().join("task")).into_iter().flatten().flatten() {
+            for thread in fs::read_dir(process.join("task")).into_iter().flatten().flatten() {
                 let tid = thread.file_name().to_str().and_then(|name| name.parse().ok());
                 threads.extend(tid.map(|tid: i32| (tid, *id)));
             }
@@ -102,6 +108,24 @@ impl CgroupNames {
     pub fn path(&self, id: u64) -> String {
         self.paths.get(&id).cloned().unwrap_or_else(|| format!("/(removed cgroup {id})"))
     }
+}
+
+/// A path without what is more than so many levels below the root.
+pub fn cut(path: &str, depth: usize) -> String {
+    let steps: Vec<&str> = path.split('/').filter(|step| !step.is_empty()).take(depth).collect();
+    format!("/{}", steps.join("/"))
+}
+
+/// Whether a cgroup is this one, or a descendant of it, by their paths.
+pub fn is_in(path: &str, around: &str) -> bool {
+    let around = around.trim_end_matches('/');
+    path.strip_prefix(around).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The directory of each process, and what its `cgroup` file says.
+fn processes() -> impl Iterator<Item = (PathBuf, String)> {
+    let all = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
+    all.filter_map(|process| fs::read_to_string(process.join("cgroup")).ok().map(|said| (process, said)))
 }
 
 /// Where cgroups are mounted: version 2, or of version 1 the hierarchy of perf_event, if there is such a one.

@@ -3,7 +3,7 @@
 //! number of cgroups costs nothing, and what is counted of a cgroup can be added to its ancestors.
 #![forbid(unsafe_code)]
 
-use super::cgroup_names::{CgroupNames, title};
+use super::cgroup_names::{CgroupNames, cut, is_in, title};
 use super::figures::by_pmu;
 use super::group::GroupCount;
 use super::groups::RECORD_SLOTS;
@@ -304,18 +304,6 @@ fn place_of(list: &mut Vec<String>, name: String) -> usize {
 fn less(sum: &mut Sample, part: &Sample) {
     change(sum, part, u64::saturating_sub);
     sum.time_enabled_ns = sum.time_enabled_ns.saturating_sub(part.time_enabled_ns);
-}
-
-/// A path without what is more than so many levels below the root.
-fn cut(path: &str, depth: usize) -> String {
-    let steps: Vec<&str> = path.split('/').filter(|step| !step.is_empty()).take(depth).collect();
-    format!("/{}", steps.join("/"))
-}
-
-/// Whether a cgroup is this one, or a descendant of it, by their paths.
-fn is_in(path: &str, around: &str) -> bool {
-    let around = around.trim_end_matches('/');
-    path.strip_prefix(around).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 #[cfg(test)]

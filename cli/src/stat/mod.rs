@@ -45,6 +45,7 @@ use crate::sys::{self, CommandEnd, CpuTimeOf, End, Hotplug, Interrupts, LOOK};
 use crate::{say, simulation};
 use arguments::Show;
 pub use arguments::{Arguments, HELP, LONGEST, USAGE};
+pub use cgroup_names::{CgroupNames, cut as cgroup_path};
 use cgroups::{CgroupCounts, CgroupSums};
 use columns::columns;
 use counted::CountedGroups;
