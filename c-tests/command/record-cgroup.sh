@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `topdown record -G` records the processes of a cgroup and of its descendants, and no others; it says where none runs, and where there is no
 # such cgroup.
-# needs: any
+# needs: no-counters
 . "$(dirname "$0")/../include/case.sh"
 
 root=/sys/fs/cgroup
