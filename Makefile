@@ -4,6 +4,7 @@ PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
+DATADIR ?= $(PREFIX)/share
 FUZZ_SECONDS ?= 600
 CARGO ?= cargo
 CFLAGS ?= -O2 -g
@@ -14,6 +15,8 @@ OUT := target/release
 LIB := $(OUT)/libtopdown.so
 JEVENTS := $(OUT)/static/libjevents.a
 RECORD := $(OUT)/static/libtopdown-record.a
+# what writes man pages and completions: of a build for another machine, this one's
+TOPDOWN ?= $(OUT)/topdown
 COMMANDS := $(addprefix $(OUT)/,listevents showevent event-rmap)
 WARNINGS := -Wall -Wextra -Wpedantic -Werror
 INCLUDES := -Iinclude -Ic-tests/include -Ic-tests
@@ -266,31 +269,41 @@ failures: ## make the tables of docs/failures.md from the code
 cpus: ## make the table of docs/cpus.md from the code
 	TOPDOWN_WRITE_CPUS=1 $(CARGO) test --locked -p topdown-cli --test list
 
-install: all ## install command, libraries, header and pkg-config file under DESTDIR and PREFIX
-	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(INCLUDEDIR)
-	install -m 755 $(OUT)/topdown $(DESTDIR)$(BINDIR)/topdown
+# (paths below PREFIX are relative to it, so that `pkg-config --define-prefix` finds a tree that was moved)
+BELOW_PREFIX = $(patsubst $(PREFIX)/%,$${prefix}/%,$(1))
+HEADERS := topdown.h topdown_inline.h topdown_region.h topdown_record.h topdown_benchmark.h
+# libjevents' headers by whose names no others are called: for programs that know PREFIX alone
+JEVENTS_NAMES := jevents.h jsession.h
+CONFIGURE = sed -e 's|@version@|$(VERSION)|; s|@prefix@|$(PREFIX)|; s|@libdir@|$(call BELOW_PREFIX,$(LIBDIR))|'
+SHARED = man/man1/topdown*.1 bash-completion/completions/topdown zsh/site-functions/_topdown fish/vendor_completions.d/topdown.fish
+
+install: all ## install commands, libraries, headers, pkg-config and CMake files, man pages and completions under DESTDIR and PREFIX
+	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(LIBDIR)/cmake/topdown $(DESTDIR)$(INCLUDEDIR)/jevents $(DESTDIR)$(DATADIR)
+	install -m 755 $(OUT)/topdown $(COMMANDS) $(DESTDIR)$(BINDIR)
 	install -m 755 $(LIB) $(DESTDIR)$(LIBDIR)/libtopdown.so.$(VERSION)
 	install -m 755 $(OUT)/libtopdown_preload.so $(DESTDIR)$(LIBDIR)/libtopdown-preload.so
+	install -m 755 $(OUT)/libtopdown_recorder.so $(DESTDIR)$(LIBDIR)/libtopdown-record.so.0
+	install -m 755 $(OUT)/libjevents.so $(DESTDIR)$(LIBDIR)/libjevents.so.1
 	ln -sf libtopdown.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libtopdown.so.0
 	ln -sf libtopdown.so.0 $(DESTDIR)$(LIBDIR)/libtopdown.so
-	install -m 644 $(OUT)/libtopdown.a $(DESTDIR)$(LIBDIR)/libtopdown.a
-	install -m 644 include/topdown.h include/topdown_inline.h include/topdown_region.h include/topdown_record.h include/topdown_benchmark.h $(DESTDIR)$(INCLUDEDIR)
-	install -m 755 $(OUT)/libtopdown_recorder.so $(DESTDIR)$(LIBDIR)/libtopdown-record.so.0
 	ln -sf libtopdown-record.so.0 $(DESTDIR)$(LIBDIR)/libtopdown-record.so
-	install -m 644 $(RECORD) $(DESTDIR)$(LIBDIR)/libtopdown-record.a
-	install -m 755 $(COMMANDS) $(DESTDIR)$(BINDIR)
-	install -m 755 $(OUT)/libjevents.so $(DESTDIR)$(LIBDIR)/libjevents.so.1
 	ln -sf libjevents.so.1 $(DESTDIR)$(LIBDIR)/libjevents.so
-	install -m 644 $(JEVENTS) $(DESTDIR)$(LIBDIR)/libjevents.a
-	install -m 644 include/jevents/*.h $(DESTDIR)$(INCLUDEDIR)
+	install -m 644 $(OUT)/libtopdown.a $(RECORD) $(JEVENTS) $(DESTDIR)$(LIBDIR)
+	install -m 644 $(addprefix include/,$(HEADERS)) $(DESTDIR)$(INCLUDEDIR)
+	install -m 644 include/jevents/*.h $(DESTDIR)$(INCLUDEDIR)/jevents
+	for name in $(JEVENTS_NAMES); do echo "#include \"jevents/$$name\"" > $(DESTDIR)$(INCLUDEDIR)/$$name || exit; done
 	for name in topdown topdown-record jevents; do \
-		sed -e 's|@prefix@|$(PREFIX)|; s|@libdir@|$(LIBDIR)|; s|@includedir@|$(INCLUDEDIR)|; s|@version@|$(VERSION)|' \
-			$$name.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/$$name.pc; done
+		$(CONFIGURE) -e 's|@includedir@|$(call BELOW_PREFIX,$(INCLUDEDIR))|' packaging/$$name.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/$$name.pc || exit; done
+	for name in topdown-config topdown-config-version; do \
+		$(CONFIGURE) -e 's|@includedir@|$(shell realpath -ms --relative-to=$(LIBDIR)/cmake/topdown $(INCLUDEDIR))|' packaging/$$name.cmake.in \
+			> $(DESTDIR)$(LIBDIR)/cmake/topdown/$$name.cmake || exit; done
+	$(TOPDOWN) share-files $(DESTDIR)$(DATADIR)
 
 uninstall: ## take away what install put there
 	rm -f $(addprefix $(DESTDIR)$(BINDIR)/,topdown $(notdir $(COMMANDS)))
-	rm -f $(DESTDIR)$(LIBDIR)/libtopdown* $(DESTDIR)$(LIBDIR)/libjevents* $(DESTDIR)$(LIBDIR)/pkgconfig/topdown.pc $(DESTDIR)$(LIBDIR)/pkgconfig/topdown-record.pc $(DESTDIR)$(LIBDIR)/pkgconfig/jevents.pc
-	rm -f $(addprefix $(DESTDIR)$(INCLUDEDIR)/,$(notdir $(wildcard include/*.h include/jevents/*.h)))
+	rm -f $(DESTDIR)$(LIBDIR)/libtopdown* $(DESTDIR)$(LIBDIR)/libjevents* $(addprefix $(DESTDIR)$(LIBDIR)/pkgconfig/,topdown.pc topdown-record.pc jevents.pc)
+	rm -f $(addprefix $(DESTDIR)$(INCLUDEDIR)/,$(HEADERS) $(JEVENTS_NAMES)) $(addprefix $(DESTDIR)$(DATADIR)/,$(SHARED))
+	rm -rf $(DESTDIR)$(INCLUDEDIR)/jevents $(DESTDIR)$(LIBDIR)/cmake/topdown
 
 clean: ## remove what was built
 	$(CARGO) clean

@@ -16,6 +16,7 @@ mod record;
 mod report;
 mod require;
 mod run;
+mod share;
 mod simulation;
 mod sources;
 mod stat;
@@ -67,6 +68,9 @@ enum Command {
     /// Show what each view looks like, of a small program and of counters that are made up: on any machine
     #[command(after_help = demo::HELP)]
     Demo(demo::Arguments),
+    /// Write man pages and completions of shells
+    #[command(hide = true)]
+    ShareFiles(share::Arguments),
 }
 
 /// How the command's user writes options that texts of the library name.
@@ -126,6 +130,7 @@ fn main() -> ExitCode {
         Command::Report(arguments) => report::run(arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
+        Command::ShareFiles(arguments) => share::run(&arguments, Arguments::command()),
     }
 }
 
