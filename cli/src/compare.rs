@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use topdown_record::{RecordedFile, RecordingComparison};
 use topdown_report::terminal::{Layout, Stream, say_written};
-use topdown_report::{Format, compare, save};
+use topdown_report::{Condition, ConditionState, Format, compare, save};
+
+/// (clap would take a list of lists for one of arguments)
+type Conditions = Vec<Condition>;
 
 /// Options of `topdown compare`.
 #[derive(clap::Args)]
@@ -18,6 +21,10 @@ pub struct Arguments {
     /// Write comma-separated values, whatever the ending
     #[arg(long)]
     csv: bool,
+    /// End with exit status 3 if a share of the whole, or of a region, has certainly changed so, in points: retiring<-1 (it has fallen by
+    /// more than one), memory_bound>2, solve:core_bound>5. What the bounds of both reports leave open does not fail
+    #[arg(long, value_name = "CONDITION,...", value_parser = Condition::list)]
+    fail_if: Option<Conditions>,
     /// The report before: CSV, JSON, or a table file; or a recording: JSON of `topdown record`
     before: PathBuf,
     /// The one after, of the same kind
@@ -31,12 +38,17 @@ A share has changed significantly if it differs by more than the bounds of both 
 then it has truly changed, in this direction (of recordings: each interval has the truth with a probability of 95 %). Of two runs of the
 same program shares may differ truly, too: compare those first.
 
-Exit status: 0; 1 if a file is neither, or the files are of two kinds, or the comparison cannot be written; 2 for wrong arguments.";
+Exit status: 0; 1 if a file is neither, or the files are of two kinds, or the comparison cannot be written, or what --fail-if names was not
+measured in both; 2 for wrong arguments; 3 if a condition of --fail-if holds.";
 
-/// Exit status 0 if the comparison was written.
+/// Exit status if a condition of --fail-if holds.
+const HOLDS: u8 = 3;
+
+/// Exit status 0 if the comparison was written, and no condition holds.
 pub fn run(arguments: &Arguments) -> ExitCode {
     match compared(arguments) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::from(HOLDS),
         Err(error) => {
             say(&error.to_string());
             ExitCode::FAILURE
@@ -44,8 +56,11 @@ pub fn run(arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// The comparison, written and laid out so; None: there is no such format of it.
-fn rendered(before: &Path, after: &Path, format: Format, layout: &Layout) -> io::Result<Option<String>> {
+/// The comparison, written and laid out so, and what it says of conditions; None: there is no such format of it.
+type Rendered = (Option<String>, Vec<ConditionState>);
+
+fn rendered(arguments: &Arguments, format: Format, layout: &Layout) -> io::Result<Rendered> {
+    let Arguments { before, after, fail_if, .. } = arguments;
     let of_two_kinds = |recording: &Path, other: &Path| {
         Err(io::Error::other(format!(
             "{} is a recording of topdown record, {} is none: compare two recordings, or two reports",
@@ -54,21 +69,48 @@ fn rendered(before: &Path, after: &Path, format: Format, layout: &Layout) -> io:
         )))
     };
     match (RecordedFile::read(before)?, RecordedFile::read(after)?) {
-        (Some(one), Some(two)) => Ok(RecordingComparison::new(&one, &two).render_for(format, layout)),
-        (None, None) => Ok(compare(before, after)?.render_for(format, layout)),
+        (Some(_), Some(_)) if fail_if.is_some() => Err(io::Error::other(
+            "--fail-if is of reports, and these are recordings: compare those of topdown stat or topdown run",
+        )),
+        (Some(one), Some(two)) => {
+            Ok((RecordingComparison::new(&one, &two).render_for(format, layout), Vec::new()))
+        }
+        (None, None) => {
+            let comparison = compare(before, after)?;
+            let states = fail_if.iter().flatten().map(|condition| comparison.state_of(condition)).collect();
+            Ok((comparison.render_for(format, layout), states))
+        }
         (Some(_), None) => of_two_kinds(before, after),
         (None, Some(_)) => of_two_kinds(after, before),
     }
 }
 
-fn compared(arguments: &Arguments) -> io::Result<()> {
+/// Whether a condition holds.
+fn compared(arguments: &Arguments) -> io::Result<bool> {
     let output = arguments.output.as_deref();
     let format = if arguments.csv { Format::Csv } else { Format::of(output)? };
     let no_page = || io::Error::other("a comparison is no HTML page; choose .csv, .json or .txt");
     let layout = Layout::of_output(output, Stream::Output);
-    let text = rendered(&arguments.before, &arguments.after, format, &layout)?.ok_or_else(no_page)?;
-    let Some(path) = output else { return print(&text) };
-    save(text.as_bytes(), path)?;
-    say_written("comparison", path);
-    Ok(())
+    let (text, states) = rendered(arguments, format, &layout)?;
+    let text = text.ok_or_else(no_page)?;
+    match output {
+        None => print(&text)?,
+        Some(path) => {
+            save(text.as_bytes(), path)?;
+            say_written("comparison", path);
+        }
+    }
+    let mut holds = false;
+    let mut unknown = Vec::new();
+    for state in states {
+        match state {
+            ConditionState::Holds(what) => {
+                say(&what);
+                holds = true;
+            }
+            ConditionState::Unknown(why) => unknown.push(why),
+            ConditionState::DoesNot => {}
+        }
+    }
+    if unknown.is_empty() { Ok(holds) } else { Err(io::Error::other(unknown.join("; "))) }
 }

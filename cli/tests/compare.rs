@@ -110,3 +110,35 @@ fn what_cannot_be_compared_is_named() {
     }
     assert!(scratch.compare([("a.csv", REPORT), ("b.csv", REPORT)], &[]).status.success());
 }
+
+#[test]
+fn a_condition_fails_beyond_the_bounds_alone() {
+    let scratch = Scratch::new("conditions");
+    let report = |retiring: f64| {
+        format!("region,pid,executions,slots,time_ns,retiring,error_1\n,,1,2,3,{retiring},0.01\n")
+    };
+    let (before, fallen, near) = (report(0.5), report(0.45), report(0.49));
+    let compare = |after: &str, options: &[&str]| {
+        let output = scratch.compare([("a.csv", &before), ("b.csv", after)], options);
+        (output.status.code(), String::from_utf8(output.stderr).unwrap(), output.stdout)
+    };
+    let (status, said, shown) = compare(&fallen, &["--fail-if", "core_bound>90,retiring<-2"]);
+    assert_eq!(status, Some(1), "{said}");
+    assert!(said.contains("core_bound>90: core_bound was not measured in both"), "{said}");
+    assert!(
+        said.contains("retiring<-2: retiring has changed by -5.0 points, within 2.0") && !shown.is_empty(),
+        "{said}"
+    );
+    let (status, said, _) = compare(&fallen, &["--fail-if=retiring<-2"]);
+    assert_eq!(status, Some(3), "{said}");
+    assert_eq!(compare(&fallen, &["--fail-if=retiring<-4"]).0, Some(0));
+    assert_eq!(compare(&near, &["--fail-if=retiring<0,retiring>0"]).0, Some(0));
+    let (status, said, _) = compare(&near, &["--fail-if=slots>5"]);
+    assert!(status == Some(2) && said.contains("there is no node slots"), "{said}");
+    let of_recordings = scratch.compare(
+        [("a.json", &recording("a", 0.5)), ("b.json", &recording("b", 0.4))],
+        &["--fail-if=retiring<-1"],
+    );
+    let said = String::from_utf8(of_recordings.stderr).unwrap();
+    assert!(of_recordings.status.code() == Some(1) && said.contains("--fail-if is of reports"), "{said}");
+}

@@ -1,6 +1,10 @@
 //! Two reports, before and after: what has changed, and whether it is more than the bounds of both leave open.
 #![forbid(unsafe_code)]
 
+mod condition;
+
+pub use condition::{Condition, ConditionState};
+
 use crate::account::{BoundedShares, Level1, Level2};
 use crate::csv::{field, number, yes_or_no};
 use crate::model::{Figures, Item, Report, SIMULATED_PATH};

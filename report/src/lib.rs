@@ -41,7 +41,9 @@ mod trace;
 
 pub use account::Gaps;
 pub use advice::{advice, meaning};
-pub use compare::{Comparison, by_name, compare, pairs, path_column, simulated_line, unsure};
+pub use compare::{
+    Comparison, Condition, ConditionState, by_name, compare, pairs, path_column, simulated_line, unsure,
+};
 pub use cpu_time::{CountedTime, CpuTime, CpuUse};
 pub use csv::{cell, number, quoted, separated, yes_or_no};
 pub use demangle::function as function_name;
