@@ -25,7 +25,7 @@ COMPILE_C = $(CC) -std=gnu11 $(CFLAGS) $(WARNINGS) $(INCLUDES)
 COMPILE_CXX = $(CXX) -std=c++17 $(CXXFLAGS) $(WARNINGS) $(INCLUDES)
 SOURCES := Cargo.toml Cargo.lock $(wildcard */Cargo.toml) build.rs $(wildcard .cargo/* abi/* build/* cpus/*.txt cpus/*.list) $(shell find -H src seam cli jevents metric-files patch preload record recorder report selftest table -name '*.rs' -o -name '*.css' -o -name '*.js')
 JEVENTS_HEADERS := $(wildcard include/jevents/*.h c-tests/jevents/*.h c-tests/jevents/*/*/*.h)
-HEADERS := include/topdown.h include/topdown_inline.h include/topdown_region.h include/topdown_record.h $(wildcard c-tests/include/*.h c-tests/vm/*.h)
+HEADERS := include/topdown.h include/topdown.hpp include/topdown_inline.h include/topdown_region.h include/topdown_record.h $(wildcard c-tests/include/*.h c-tests/vm/*.h)
 # Folders of c-tests by subject. What is built of them has no folders: target/c-tests/NAME.
 SUBJECTS := $(filter-out $(addprefix c-tests/,arm64/ include/ jevents/ regions/ texts/ vm/),$(wildcard c-tests/*/))
 TESTS := $(notdir $(basename $(wildcard $(addsuffix *.c,$(SUBJECTS)) $(addsuffix *.cpp,$(SUBJECTS)))))
@@ -271,7 +271,7 @@ cpus: ## make the table of docs/cpus.md from the code
 
 # (paths below PREFIX are relative to it, so that `pkg-config --define-prefix` finds a tree that was moved)
 BELOW_PREFIX = $(patsubst $(PREFIX)/%,$${prefix}/%,$(1))
-HEADERS := topdown.h topdown_inline.h topdown_region.h topdown_record.h topdown_benchmark.h
+INSTALLED := topdown.h topdown.hpp topdown_inline.h topdown_region.h topdown_record.h topdown_benchmark.h
 # libjevents' headers by whose names no others are called: for programs that know PREFIX alone
 JEVENTS_NAMES := jevents.h jsession.h
 CONFIGURE = sed -e 's|@version@|$(VERSION)|; s|@prefix@|$(PREFIX)|; s|@libdir@|$(call BELOW_PREFIX,$(LIBDIR))|'
@@ -289,7 +289,7 @@ install: all ## install commands, libraries, headers, pkg-config and CMake files
 	ln -sf libtopdown-record.so.0 $(DESTDIR)$(LIBDIR)/libtopdown-record.so
 	ln -sf libjevents.so.1 $(DESTDIR)$(LIBDIR)/libjevents.so
 	install -m 644 $(OUT)/libtopdown.a $(RECORD) $(JEVENTS) $(DESTDIR)$(LIBDIR)
-	install -m 644 $(addprefix include/,$(HEADERS)) $(DESTDIR)$(INCLUDEDIR)
+	install -m 644 $(addprefix include/,$(INSTALLED)) $(DESTDIR)$(INCLUDEDIR)
 	install -m 644 include/jevents/*.h $(DESTDIR)$(INCLUDEDIR)/jevents
 	for name in $(JEVENTS_NAMES); do echo "#include \"jevents/$$name\"" > $(DESTDIR)$(INCLUDEDIR)/$$name || exit; done
 	for name in topdown topdown-record jevents; do \
@@ -302,7 +302,7 @@ install: all ## install commands, libraries, headers, pkg-config and CMake files
 uninstall: ## take away what install put there
 	rm -f $(addprefix $(DESTDIR)$(BINDIR)/,topdown $(notdir $(COMMANDS)))
 	rm -f $(DESTDIR)$(LIBDIR)/libtopdown* $(DESTDIR)$(LIBDIR)/libjevents* $(addprefix $(DESTDIR)$(LIBDIR)/pkgconfig/,topdown.pc topdown-record.pc jevents.pc)
-	rm -f $(addprefix $(DESTDIR)$(INCLUDEDIR)/,$(HEADERS) $(JEVENTS_NAMES)) $(addprefix $(DESTDIR)$(DATADIR)/,$(SHARED))
+	rm -f $(addprefix $(DESTDIR)$(INCLUDEDIR)/,$(INSTALLED) $(JEVENTS_NAMES)) $(addprefix $(DESTDIR)$(DATADIR)/,$(SHARED))
 	rm -rf $(DESTDIR)$(INCLUDEDIR)/jevents $(DESTDIR)$(LIBDIR)/cmake/topdown
 
 clean: ## remove what was built
