@@ -105,7 +105,7 @@ pub fn simulated_by_counters(core: &'static str) -> Result<&'static str> {
 
 /// The metric with this id, whichever CPU's tree has it.
 #[must_use]
-pub fn metric(id: u32) -> Option<Metric> {
+pub fn metric(id: u32) -> Option<&'static Metric> {
     model::metric(id)
 }
 

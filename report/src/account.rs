@@ -438,7 +438,7 @@ impl Account {
         let named: Vec<_> = one.chain(two).collect();
         let mut nodes = self.all_nodes().shown(self.uncounted);
         for node in &mut nodes {
-            let Some((_, share, error)) = named.iter().find(|(metric, ..)| **metric == node.kind.metric)
+            let Some((_, share, error)) = named.iter().find(|(metric, ..)| *metric == node.kind.metric)
             else {
                 continue;
             };

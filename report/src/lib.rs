@@ -49,7 +49,7 @@ pub use csv::{cell, number, quoted, separated, yes_or_no};
 pub use demangle::function as function_name;
 pub use html::{chart, page};
 pub use input::{open_regular, read_whole, unreadable};
-pub use merge::{OutsideCount, ProcessSums};
+pub use merge::{Merging, OutsideCount, ProcessSums};
 pub use model::{Report, SCHEMA};
 pub use nodes::{NodeKind, ShareInterval};
 pub use output::{Claim, Output, Wait, is_stdout, stdout_was_closed, wait_for_readers_by};
@@ -265,18 +265,22 @@ pub fn merge_telling(
     outside: Option<OutsideCount>,
     mut tell: impl FnMut(usize),
 ) -> io::Result<Report> {
-    let read = |(done, path): (usize, &PathBuf)| {
+    // (floating point sums depend on their order, and a report lists processes in that in which they began)
+    let began = |path: &PathBuf| topdown_table::began(path).unwrap_or_default();
+    let mut files: Vec<((u64, i32), &PathBuf)> = files.iter().map(|path| (began(path), path)).collect();
+    files.sort_by_key(|(began, _)| *began);
+    let (mut merging, mut symbols) = (Merging::default(), BTreeSet::new());
+    for (done, (_, path)) in files.into_iter().enumerate() {
         tell(done);
-        read(path)
-    };
-    let mut tables = files.iter().enumerate().map(read).collect::<io::Result<Vec<_>>>()?;
-    let mut symbols = BTreeSet::new();
-    for entry in tables.iter_mut().flat_map(|table| &mut table.entries) {
-        if let Some(function) = demangle::function(&entry.name) {
-            symbols.insert(std::mem::replace(&mut entry.name, function));
+        let mut table = read(path)?;
+        for entry in &mut table.entries {
+            if let Some(function) = demangle::function(&entry.name) {
+                symbols.insert(std::mem::replace(&mut entry.name, function));
+            }
         }
+        merging.add(&table);
     }
-    Ok(Report { symbols, ..Report::new(&tables, outside) })
+    Ok(Report { symbols, ..merging.report(outside) })
 }
 
 /// A table file, of records that were counted by trees of metrics that this version has. (Of some that were not the file is damaged.)

@@ -5,7 +5,6 @@ mod places;
 
 use crate::account::{Account, Gaps};
 use crate::cpu_time::{CountedTime, CpuUse};
-use crate::elapsed::Elapsed;
 use crate::model::{
     Cores, CountedCommand, Counts, Figures, Item, Machine, OutsideProcess, Overlap, Process, ProcessEnd,
     Region, RegionOfThread, Report, Run, SCHEMA, Thread, TimeAlone, TimeFigures, TreeRegion, Whole,
@@ -16,24 +15,22 @@ use crate::{nodes, sum, verdict, words};
 use places::{All, ItemTally, RegionPlace, total, trees};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::iter;
 use std::sync::atomic::Ordering::Relaxed;
 use topdown::{MovedSlots, Path, Sum, TD_UNIT_SLOTS};
 use topdown_table::{EXECED, EXITED, Header, THREAD, Table, text};
 
 impl Figures {
-    fn new(account: &Account, all: All) -> Figures {
-        let (level_1, level_2, tree) =
-            (account.level_1(), account.level_2(), nodes::NodeTree(account.tree()));
-        let part = |of: u64, all: u64| (all > 0).then(|| of as f64 / all as f64);
-        let time = |elapsed: Elapsed| TimeFigures {
-            elapsed,
-            wall_share: elapsed.wall_ns.and_then(|wall_ns| part(wall_ns, all.wall_ns)),
-        };
+    /// Without their parts of all, which is not known before all is merged.
+    fn new(account: &Account) -> Figures {
+        let (level_1, level_2, mut tree) = (account.level_1(), account.level_2(), account.tree());
+        tree.shrink_to_fit(); // (there may be many of them)
+        let tree = nodes::NodeTree(tree);
         Figures {
-            time_alone: account.elapsed.map(time),
+            time_alone: account.elapsed.map(|elapsed| TimeFigures { elapsed, wall_share: None }),
             lacks: account.lacks,
             slots: account.slots,
-            share: part(account.slots, all.slots).filter(|_| account.elapsed.is_none()),
+            share: None,
             time_ns: account.time_ns,
             running: account.running(),
             bottleneck: verdict::words(&tree, level_1.as_ref(), level_2.as_ref()),
@@ -41,6 +38,24 @@ impl Figures {
             level_2,
             tree,
         }
+    }
+
+    /// What part of all they are.
+    fn put_into(&mut self, all: All) {
+        let part = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
+        match &mut self.time_alone {
+            Some(TimeFigures { elapsed, wall_share }) => {
+                *wall_share = elapsed.wall_ns.and_then(|wall_ns| part(wall_ns, all.wall_ns));
+            }
+            None => self.share = part(self.slots, all.slots),
+        }
+    }
+}
+
+impl Item {
+    fn put_into(&mut self, all: All) {
+        self.inclusive.put_into(all);
+        self.exclusive.put_into(all);
     }
 }
 
@@ -60,10 +75,10 @@ fn machine(header: &Header) -> Option<Machine> {
     })
 }
 
-#[derive(Default)]
 struct MergedRegion {
     nests: bool,
-    threads: BTreeMap<(usize, usize), ItemTally>,
+    tally: ItemTally,
+    threads: Vec<RegionOfThread>,
 }
 
 /// What was counted from outside: by a sum for each kind of core, those of the P-cores first.
@@ -109,8 +124,8 @@ impl TimelineInterval {
 
 impl OutsideCount {
     /// Each kind of core, and all of it; None: they are not sums of this version's. Time in which the program ran and none of the
-    /// groups counted may have been on either; of CPUs, each part's is its own. `inside`: tables of processes that are in it.
-    pub(crate) fn accounts(&self, inside: &[&Table]) -> Option<(Vec<Account>, Account)> {
+    /// groups counted may have been on either; of CPUs, each part's is its own. `inside`: of the threads in it, what [`Sum::moved`] says.
+    pub(crate) fn accounts(&self, inside: &[(MovedSlots, u64)]) -> Option<(Vec<Account>, Account)> {
         let sums = || self.parts.iter().map(|(_, sum)| sum);
         let running = |sum: &Sum| sum.time_running_ns.min(sum.time_enabled_ns);
         let enabled = sums().map(|sum| sum.time_enabled_ns).max().unwrap_or(0);
@@ -139,12 +154,11 @@ impl OutsideCount {
 
     /// What threads have counted themselves of what the published metrics correct the parts by. `uncounted`: slots that may be
     /// in theirs alone.
-    fn moved(&self, inside: &[&Table], uncounted: f64) -> MovedSlots {
+    fn moved(&self, inside: &[(MovedSlots, u64)], uncounted: f64) -> MovedSlots {
         let (mut moved, mut seen) = (MovedSlots { off: uncounted, ..MovedSlots::UNSEEN }, 0u64);
-        let entries = inside.iter().flat_map(|table| &table.entries).filter(|entry| entry.kind == THREAD);
-        for (one, slots) in entries.filter_map(|entry| sum::of(entry)?.moved()) {
-            moved.add(&one);
-            seen = seen.saturating_add(slots);
+        for (one, slots) in inside {
+            moved.add(one);
+            seen = seen.saturating_add(*slots);
         }
         let slots: u64 = self.parts.iter().map(|(_, sum)| sum.slots).sum();
         match slots.checked_sub(seen) {
@@ -161,15 +175,6 @@ fn total_of(accounts: &[Account]) -> Account {
     all
 }
 
-/// Regions that began in no other.
-fn outermost(trees: &[Vec<Vec<RegionPlace>>]) -> Account {
-    let mut all = Account::NONE;
-    for place in trees.iter().flatten().flatten().filter(|place| place.depth == 1) {
-        all.add(&place.tally.inclusive);
-    }
-    all
-}
-
 /// Whether executions of a thread's regions are in no region's figures of slots.
 fn lacks(tree: &[RegionPlace]) -> bool {
     tree.first().is_some_and(|root| root.lacks || tree.len() > 1 && root.is_by_clocks())
@@ -178,44 +183,108 @@ fn lacks(tree: &[RegionPlace]) -> bool {
 /// So many parts in a thousand are not worth a word.
 const FEW: u64 = 10;
 
-impl Report {
-    /// Merges table files, and what was counted from outside: of the whole those figures are taken, unless processes that measured
+/// Table files on the way into a report. What is kept of each are the report's figures: ten thousand files have room.
+pub struct Merging {
+    /// Of processes that counted slots, and of those of which clocks alone tell.
+    wholes: [ItemTally; 2],
+    /// Regions by name, likewise.
+    regions: [HashMap<String, MergedRegion>; 2],
+    /// Those that began in no other.
+    outermost: Account,
+    /// Executions of some thread's regions are in no region's figures of slots.
+    lacks: bool,
+    /// What threads have counted of what the published metrics correct by.
+    moved: Vec<(MovedSlots, u64)>,
+    /// Why clocks alone tell.
+    reasons: BTreeSet<String>,
+    machines: Vec<Machine>,
+    processes: Vec<Process>,
+    /// Which regions were open when which others ended.
+    overlaps: BTreeMap<(String, String), u64>,
+}
+
+impl Default for Merging {
+    fn default() -> Merging {
+        Merging {
+            wholes: [ItemTally::NONE, ItemTally::NONE],
+            regions: Default::default(),
+            outermost: Account::NONE,
+            lacks: false,
+            moved: Vec::new(),
+            reasons: BTreeSet::new(),
+            machines: Vec::new(),
+            processes: Vec::new(),
+            overlaps: BTreeMap::new(),
+        }
+    }
+}
+
+impl Merging {
+    /// Adds a table. They come in the order in which their processes began.
+    pub fn add(&mut self, table: &Table) {
+        let by_clocks = is_time_alone(&table.header);
+        let mut damaged = table.damaged;
+        let threads = trees(table, &mut damaged);
+        self.wholes[usize::from(by_clocks)].add(&sum_of(&threads));
+        for place in threads.iter().flatten().filter(|place| place.depth == 1) {
+            self.outermost.add(&place.tally.inclusive);
+        }
+        self.lacks |= threads.iter().any(|tree| lacks(tree));
+        let roots = table.entries.iter().filter(|entry| entry.kind == THREAD);
+        self.moved.extend(roots.filter_map(|entry| sum::of(entry)?.moved()));
+        if by_clocks {
+            self.reasons.insert(text(&table.header.trouble));
+        }
+        let machine = machine(&table.header).map(|machine| {
+            self.machines.iter().position(|known| *known == machine).unwrap_or_else(|| {
+                self.machines.push(machine);
+                self.machines.len() - 1
+            })
+        });
+        let process = Process { damaged, machine, ..Process::new(&table.header, &threads) };
+        for (t, thread) in threads.iter().enumerate() {
+            let place = (self.processes.len(), t);
+            add_regions(&mut self.regions[usize::from(by_clocks)], thread, (process.pid, place));
+        }
+        self.processes.push(process);
+        add_overlaps(&mut self.overlaps, table);
+    }
+
+    /// The report of them, and of what was counted from outside: of the whole those figures are taken, unless processes that measured
     /// themselves have seen more of it.
-    pub fn new(tables: &[Table], outside: Option<OutsideCount>) -> Report {
-        let mut order: Vec<&Table> = tables.iter().collect();
-        order.sort_by_key(|table| (table.header.started_unix_ns, table.header.pid));
-        let mut damaged: Vec<u64> = order.iter().map(|table| table.damaged).collect();
-        let trees: Vec<Vec<Vec<RegionPlace>>> =
-            order.iter().zip(&mut damaged).map(|(table, damaged)| trees(table, damaged)).collect();
-        let of_kind = |by_clocks: bool| {
-            let own = order.iter().zip(&trees).filter(|(table, _)| is_time_alone(&table.header) == by_clocks);
-            total(own.map(|(_, threads)| sum_of(threads)))
-        };
-        let (mut whole, time_alone) = (of_kind(false), of_kind(true));
+    pub fn report(self, outside: Option<OutsideCount>) -> Report {
+        let Merging {
+            wholes,
+            regions,
+            outermost,
+            lacks,
+            moved,
+            reasons,
+            mut machines,
+            mut processes,
+            overlaps,
+        } = self;
+        let has_tables = !processes.is_empty();
+        let [mut whole, time_alone] = wholes;
         let inside = whole.inclusive.slots;
         let run = outside.as_ref().map(|outside| outside.run.clone());
         let timeline = outside.as_ref().and_then(|outside| outside.timeline.clone());
         let outside = outside.filter(|outside| !outside.parts.is_empty()).and_then(|outside| {
-            let (cores, all) = outside.accounts(&order)?;
+            let (cores, all) = outside.accounts(&moved)?;
             let more = all.slots >= inside - inside / 1000 * FEW;
-            (tables.is_empty() || more).then_some((outside, cores, all))
+            (!has_tables || more).then_some((outside, cores, all))
         });
         if let Some((count, _, all)) = &outside {
             let mut all = all.clone();
             if count.level_2_of_threads {
                 all.take_level_2(&whole.inclusive);
             }
-            let rest = all.without(&outermost(&trees));
-            let rest = if trees.iter().flatten().any(|tree| lacks(tree)) { rest.unknown() } else { rest };
+            let rest = all.without(&outermost);
+            let rest = if lacks { rest.unknown() } else { rest };
             whole = ItemTally { exclusive: rest, inclusive: all, ..whole };
         }
-        let reasons: BTreeSet<String> = order
-            .iter()
-            .filter(|table| is_time_alone(&table.header))
-            .map(|table| text(&table.header.trouble))
-            .collect();
-        let is_all_time = outside.is_none() && order.iter().all(|table| is_time_alone(&table.header));
-        if is_all_time && !order.is_empty() {
+        let is_all_time = outside.is_none() && processes.iter().all(|process| process.time_alone);
+        if is_all_time && has_tables {
             whole = time_alone.clone();
         }
         let wall_ns = time_alone.inclusive.elapsed.and_then(|elapsed| elapsed.wall_ns).unwrap_or(0);
@@ -223,30 +292,25 @@ impl Report {
         let time_alone = (!reasons.is_empty()).then(|| TimeAlone {
             no_slots: reasons.into_iter().collect::<Vec<_>>().join("; "),
             clock: "CLOCK_MONOTONIC",
-            whole: (!is_all_time).then(|| time_alone.item(all)),
+            whole: (!is_all_time).then(|| time_alone.item_of(all)),
         });
 
-        let mut machines: Vec<Machine> = Vec::new();
-        let mut processes = Vec::new();
-        for ((table, threads), damaged) in order.iter().zip(&trees).zip(damaged) {
-            let machine = machine(&table.header).map(|machine| {
-                machines.iter().position(|known| *known == machine).unwrap_or_else(|| {
-                    machines.push(machine);
-                    machines.len() - 1
-                })
-            });
-            processes.push(Process { damaged, machine, ..Process::new(&table.header, threads, all) });
-        }
+        let mut regions = largest_first(regions);
+        let of_processes = processes.iter_mut().flat_map(Process::items);
+        of_processes.chain(regions.iter_mut().flat_map(Region::items)).for_each(|item| item.put_into(all));
         let outside = outside.map(|(OutsideCount { run, parts, processes: apart, .. }, cores, _)| {
             let first = machines.len();
             machines.extend(parts.into_iter().map(|(machine, _)| machine));
             let cores = cores.iter().zip(first..);
-            let cores = cores
-                .map(|(account, machine)| Cores { machine, figures: Figures::new(account, all) })
-                .collect();
+            let of_core = |(account, machine): (&Account, usize)| {
+                let mut figures = Figures::new(account);
+                figures.put_into(all);
+                Cores { machine, figures }
+            };
+            let cores = cores.map(of_core).collect();
             let alone = (inside < all.slots - all.slots / 1000 * FEW)
                 .then_some(all.slots.saturating_sub(inside))
-                .filter(|_| !tables.is_empty());
+                .filter(|_| has_tables);
             let inside = |pid: Option<i32>| {
                 let own = processes.iter().filter(|process| Some(process.pid) == pid);
                 own.map(|process| process.item.inclusive.slots).sum()
@@ -259,13 +323,12 @@ impl Report {
                     exclusive: all_of_it,
                     counts: ItemTally::NONE.counts,
                 };
-                Some(OutsideProcess { pid, name, inside: inside(pid), item: tally.item(all) })
+                Some(OutsideProcess { pid, name, inside: inside(pid), item: tally.item_of(all) })
             };
             CountedCommand { run, cores, alone, processes: apart.into_iter().filter_map(process).collect() }
         });
-        let regions = regions(&trees, &processes, all);
         let is_real = machines.iter().all(|machine| machine.path != Path::Simulated);
-        let (whole, next, steps) = whole_of(whole.item(all), run.as_ref(), !regions.is_empty(), is_real);
+        let (whole, next, steps) = whole_of(whole.item_of(all), run.as_ref(), !regions.is_empty(), is_real);
         let counted_nothing = outside.is_some() && all.slots == 0 && processes.is_empty();
         Report {
             schema: SCHEMA,
@@ -275,7 +338,7 @@ impl Report {
             next,
             steps,
             whole,
-            overlaps: overlaps(&order),
+            overlaps: most_frequent_first(overlaps),
             regions,
             processes,
             timeline: timeline.filter(|_| outside.is_some()),
@@ -285,6 +348,17 @@ impl Report {
             time_alone,
             symbols: BTreeSet::new(),
         }
+    }
+}
+
+impl Report {
+    /// Merges table files, and what was counted from outside.
+    pub fn new(tables: &[Table], outside: Option<OutsideCount>) -> Report {
+        let mut order: Vec<&Table> = tables.iter().collect();
+        order.sort_by_key(|table| (table.header.started_unix_ns, table.header.pid));
+        let mut merging = Merging::default();
+        order.into_iter().for_each(|table| merging.add(table));
+        merging.report(outside)
     }
 }
 
@@ -333,36 +407,46 @@ fn is_time_alone(header: &Header) -> bool {
     header.time_alone != 0
 }
 
-/// All regions by name, and by whether slots were counted, the largest first.
-fn regions(trees: &[Vec<Vec<RegionPlace>>], processes: &[Process], all: All) -> Vec<Region> {
-    let mut merged: HashMap<(&str, bool), MergedRegion> = HashMap::new();
-    for (p, threads) in trees.iter().enumerate() {
-        for (t, thread) in threads.iter().enumerate() {
-            for place in &thread[1..] {
-                let region = merged.entry((&place.entry.name, processes[p].time_alone)).or_default();
-                region.nests |= place.nests;
-                region.threads.entry((p, t)).or_insert(ItemTally::NONE).add(&place.flat());
-            }
-        }
+/// Adds the regions of a thread: of the process with this id, and where it is in the report.
+fn add_regions(
+    merged: &mut HashMap<String, MergedRegion>,
+    thread: &[RegionPlace],
+    (pid, place): (i32, (usize, usize)),
+) {
+    let mut own: HashMap<&str, (bool, ItemTally)> = HashMap::new();
+    for region in &thread[1..] {
+        let (nests, tally) = own.entry(&region.entry.name).or_insert((false, ItemTally::NONE));
+        *nests |= region.nests;
+        tally.add(&region.flat());
     }
-    let mut regions: Vec<Region> = merged
-        .into_iter()
-        .map(|((name, time_alone), merged)| {
-            let threads = merged.threads.iter().map(|(&(p, t), tally)| RegionOfThread {
-                pid: processes[p].pid,
-                tid: processes[p].threads[t].tid,
-                place: (p, t),
-                item: tally.item(all),
-            });
-            let item = total(merged.threads.values().cloned()).item(all);
+    for (name, (nests, tally)) in own {
+        // (most are there, so that a name is seldom copied)
+        if !merged.contains_key(name) {
+            let new = MergedRegion { nests: false, tally: ItemTally::NONE, threads: Vec::new() };
+            merged.insert(name.into(), new);
+        }
+        let Some(region) = merged.get_mut(name) else { continue };
+        region.nests |= nests;
+        region.tally.add(&tally);
+        region.threads.push(RegionOfThread { pid, tid: thread[0].entry.tid, place, item: tally.item() });
+    }
+}
+
+/// All regions, of those that counted slots and of those of which clocks alone tell, the largest first.
+fn largest_first(merged: [HashMap<String, MergedRegion>; 2]) -> Vec<Region> {
+    let all = merged.into_iter().zip([false, true]);
+    let all = all.flat_map(|(regions, by_clocks)| regions.into_iter().map(move |one| (one, by_clocks)));
+    let mut regions: Vec<Region> = all
+        .map(|((name, MergedRegion { nests, tally, threads }), time_alone)| {
+            let item = tally.item();
             Region {
-                name: name.into(),
+                name,
                 time_alone,
                 wasted: item.exclusive.wasted(),
                 next: verdict::next(&item.exclusive),
-                nests: merged.nests,
+                nests,
                 item,
-                threads: threads.collect(),
+                threads,
             }
         })
         .collect();
@@ -373,25 +457,25 @@ fn regions(trees: &[Vec<Vec<RegionPlace>>], processes: &[Process], all: All) -> 
     regions
 }
 
-/// Which regions were open when which others ended.
-fn overlaps(tables: &[&Table]) -> Vec<Overlap> {
-    let mut times: BTreeMap<(&str, &str), u64> = BTreeMap::new();
-    for table in tables {
-        let names: HashMap<u32, &str> =
-            table.entries.iter().map(|entry| (entry.number, entry.name.as_str())).collect();
-        for entry in table.entries.iter().filter(|entry| entry.split > 0) {
-            let Some(ended) = entry.split_by.checked_sub(1).and_then(|number| names.get(&number)) else {
-                continue;
-            };
-            let times = times.entry((&entry.name, ended)).or_default();
-            *times = times.saturating_add(entry.split);
-        }
+/// Adds which regions were open when which others ended.
+fn add_overlaps(all: &mut BTreeMap<(String, String), u64>, table: &Table) {
+    let split = || table.entries.iter().filter(|entry| entry.split > 0);
+    if split().next().is_none() {
+        return;
     }
-    let overlap = |((region, ended), times): ((&str, &str), u64)| Overlap {
-        region: region.into(),
-        ended: ended.into(),
-        times,
-    };
+    let names: HashMap<u32, &str> =
+        table.entries.iter().map(|entry| (entry.number, entry.name.as_str())).collect();
+    for entry in split() {
+        let Some(ended) = entry.split_by.checked_sub(1).and_then(|number| names.get(&number)) else {
+            continue;
+        };
+        let times = all.entry((entry.name.clone(), (*ended).into())).or_default();
+        *times = times.saturating_add(entry.split);
+    }
+}
+
+fn most_frequent_first(times: BTreeMap<(String, String), u64>) -> Vec<Overlap> {
+    let overlap = |((region, ended), times)| Overlap { region, ended, times };
     let mut all: Vec<Overlap> = times.into_iter().map(overlap).collect();
     all.sort_by_key(|one| Reverse(one.times));
     all
@@ -404,7 +488,7 @@ fn sum_of(threads: &[Vec<RegionPlace>]) -> ItemTally {
 
 impl Process {
     /// Without what its table says of its machine.
-    fn new(header: &Header, threads: &[Vec<RegionPlace>], all: All) -> Process {
+    fn new(header: &Header, threads: &[Vec<RegionPlace>]) -> Process {
         Process {
             pid: header.pid,
             parent: header.parent,
@@ -422,9 +506,16 @@ impl Process {
             unmeasured_why: text(&header.refusal),
             damaged: 0,
             machine: None,
-            item: sum_of(threads).item(all),
-            threads: threads.iter().map(|tree| Thread::new(tree, header, all)).collect(),
+            item: sum_of(threads).item(),
+            threads: threads.iter().map(|tree| Thread::new(tree, header)).collect(),
         }
+    }
+
+    /// Its own, and all in it.
+    fn items(&mut self) -> impl Iterator<Item = &mut Item> {
+        iter::once(&mut self.item).chain(self.threads.iter_mut().flat_map(|thread| {
+            iter::once(&mut thread.item).chain(thread.tree.iter_mut().map(|place| &mut place.item))
+        }))
     }
 }
 
@@ -444,21 +535,28 @@ impl RegionPlace<'_> {
     }
 }
 
+impl Region {
+    /// Its own, and those of its threads.
+    fn items(&mut self) -> impl Iterator<Item = &mut Item> {
+        iter::once(&mut self.item).chain(self.threads.iter_mut().map(|one| &mut one.item))
+    }
+}
+
 impl Thread {
-    fn new(tree: &[RegionPlace], header: &Header, all: All) -> Thread {
+    fn new(tree: &[RegionPlace], header: &Header) -> Thread {
         let (root, regions) = (&tree[0], &tree[1..]);
         let tree = regions.iter().map(|place| TreeRegion {
             name: place.entry.name.clone(),
             parent: place.parent.and_then(|parent| parent.checked_sub(1)),
             depth: place.depth - 1,
-            item: place.tally.item(all),
+            item: place.tally.item(),
         });
         Thread {
             tid: root.entry.tid,
             before: root.entry.before,
             name: root.entry.name.clone(),
             ended: root.ended || header.ended.load(Relaxed) == EXECED,
-            item: root.tally.item(all),
+            item: root.tally.item(),
             tree: tree.collect(),
         }
     }

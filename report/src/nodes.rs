@@ -13,7 +13,7 @@ use topdown::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeKind {
     /// What it is.
-    pub metric: Metric,
+    pub metric: &'static Metric,
     /// The parent's id; TD_NODE_NONE for roots.
     pub parent: u32,
     /// 1 for roots.

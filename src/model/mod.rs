@@ -490,8 +490,8 @@ pub fn deepest_level() -> u32 {
 }
 
 /// The metric with this id, whichever tree has it.
-pub(crate) fn metric(id: u32) -> Option<Metric> {
-    metrics::ALL.iter().find(|metric| metric.id == id).copied()
+pub(crate) fn metric(id: u32) -> Option<&'static Metric> {
+    metrics::ALL.iter().find(|metric| metric.id == id)
 }
 
 const fn tree_of_row(row: &Model) -> Option<&'static Tree> {

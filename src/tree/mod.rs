@@ -78,7 +78,7 @@ impl Node {
     }
 
     /// What the node is, in whichever tree it stands.
-    pub fn metric(&self) -> Option<Metric> {
+    pub fn metric(&self) -> Option<&'static Metric> {
         model::metric(self.id)
     }
 }

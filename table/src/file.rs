@@ -158,6 +158,19 @@ pub fn read(path: &Path) -> io::Result<Table> {
     Ok(Table { path: path.into(), header, entries, damaged })
 }
 
+/// When the process of a table file began to be measured, and its id. None: it cannot be read, or is no table file of this version.
+pub fn began(path: &Path) -> Option<(u64, i32)> {
+    // (a device may do something when it is opened)
+    if refusal(&fs::metadata(path).ok()?).is_some() {
+        return None;
+    }
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
+    let mut page = [0; size_of::<Header>()];
+    file.read_exact_at(&mut page, 0).ok()?;
+    let header = Header::of(&page);
+    header.is_ours().then_some((header.started_unix_ns, header.pid))
+}
+
 /// How often a record is read that changes meanwhile.
 const MOST_TRIES: u32 = 20;
 

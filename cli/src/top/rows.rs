@@ -57,7 +57,7 @@ impl TopRow {
     pub fn shares(&self) -> Option<[f64; 4]> {
         let nodes = &self.counted.nodes;
         let share =
-            |k: usize| nodes.iter().find(|node| node.kind.metric == LEVEL_1[k]).map(|node| node.share.value);
+            |k: usize| nodes.iter().find(|node| *node.kind.metric == LEVEL_1[k]).map(|node| node.share.value);
         let shares: Option<Vec<f64>> = (0..4).map(share).collect();
         shares?.try_into().ok()
     }

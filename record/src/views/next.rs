@@ -21,11 +21,12 @@ pub(super) struct Next {
 /// Those of a function that are told, as reports have them.
 pub(super) fn tree(core: &ProfiledCore, figures: &FunctionFigures) -> Option<NodeTree> {
     let told = figures.told(&core.nodes).ok()?;
-    let shown = |(node, share): (&topdown::SampledNode, &ShareInterval)| NodeInterval {
-        kind: NodeKind { metric: node.metric, parent: node.parent, level: node.level, unit: TD_UNIT_SLOTS },
-        share: *share,
+    let shown = |(node, share): (&topdown::SampledNode, &ShareInterval)| {
+        let metric = topdown::metric(node.metric.id)?;
+        let kind = NodeKind { metric, parent: node.parent, level: node.level, unit: TD_UNIT_SLOTS };
+        Some(NodeInterval { kind, share: *share })
     };
-    Some(NodeTree(core.nodes.iter().zip(&told.shares).map(shown).collect()))
+    Some(NodeTree(core.nodes.iter().zip(&told.shares).filter_map(shown).collect()))
 }
 
 /// The kind of core on which most ran.

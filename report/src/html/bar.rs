@@ -54,7 +54,7 @@ struct BarPart {
 impl BarPart {
     fn of(node: &NodeInterval, colour: usize, at: f64) -> BarPart {
         let NodeInterval { kind, share: ShareInterval { value, low, high } } = *node;
-        BarPart { metric: kind.metric, colour, at, share: value, less: value - low, more: high - value }
+        BarPart { metric: *kind.metric, colour, at, share: value, less: value - low, more: high - value }
     }
 
     fn error(&self) -> f64 {
@@ -78,7 +78,7 @@ pub fn parts_of(tree: &NodeTree, category: usize) -> Vec<(usize, &NodeInterval)>
         |node: &&NodeInterval| node.kind.parent == LEVEL_1[category].id && node.kind.unit == TD_UNIT_SLOTS;
     // (two shades each: what other trees have instead is taken in turns)
     let colour = |(k, node): (usize, &NodeInterval)| {
-        LEVEL_2.iter().position(|metric| *metric == node.kind.metric).unwrap_or(2 * category + k % 2)
+        LEVEL_2.iter().position(|metric| metric == node.kind.metric).unwrap_or(2 * category + k % 2)
     };
     tree.0.iter().filter(is_part).enumerate().map(|(k, node)| (colour((k, node)), node)).collect()
 }

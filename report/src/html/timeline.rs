@@ -28,7 +28,7 @@ impl Column {
         let slots = interval.slots as f64;
         let mut parts = [0.0; PARTS];
         for (part, metric) in parts.iter_mut().zip(&LEVEL_1) {
-            let node = interval.nodes.iter().find(|node| node.kind.metric == *metric);
+            let node = interval.nodes.iter().find(|node| node.kind.metric == metric);
             *part = node.map_or(0.0, |node| node.share.value * slots);
         }
         parts[PARTS - 1] = (slots - parts.iter().sum::<f64>()).max(0.0);

@@ -45,12 +45,20 @@ impl ItemTally {
         self.exclusive.add(&other.exclusive);
     }
 
-    pub(super) fn item(&self, all: All) -> Item {
+    /// Without its parts of all.
+    pub(super) fn item(&self) -> Item {
         Item {
             counts: Counts { few_turns: self.inclusive.has_few_turns(), ..self.counts },
-            inclusive: Figures::new(&self.inclusive, all),
-            exclusive: Figures::new(&self.exclusive, all),
+            inclusive: Figures::new(&self.inclusive),
+            exclusive: Figures::new(&self.exclusive),
         }
+    }
+
+    /// With its parts of this.
+    pub(super) fn item_of(&self, all: All) -> Item {
+        let mut item = self.item();
+        item.put_into(all);
+        item
     }
 }
 

@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use topdown::TD_UNIT_SLOTS;
 
 fn tree(one: &[f64], two: &[f64]) -> NodeTree {
-    let level = |level: u32, metrics: &[topdown::Metric], shares: &[f64]| -> Vec<NodeInterval> {
+    let level = |level: u32, metrics: &'static [topdown::Metric], shares: &[f64]| -> Vec<NodeInterval> {
         let parent = |k: usize| if level == 1 { TD_NODE_NONE } else { LEVEL_1[k / 2].id };
         let node = |(k, value): (usize, &f64)| NodeInterval {
-            kind: NodeKind { metric: metrics[k], parent: parent(k), level, unit: TD_UNIT_SLOTS },
+            kind: NodeKind { metric: &metrics[k], parent: parent(k), level, unit: TD_UNIT_SLOTS },
             share: ShareInterval { value: *value, low: 0.0, high: 1.0 },
         };
         shares.iter().enumerate().map(node).collect()
@@ -291,7 +291,7 @@ fn what_is_near_in_truth_is_named() {
         let largest = truth[2..].iter().copied().fold(0.0, f64::max);
         for (k, share) in truth.iter().enumerate().skip(2).filter(|(_, share)| **share >= NEAR * largest) {
             let is_it =
-                |node: &NodeInterval| node.kind.metric == LEVEL_2[k] || node.kind.metric == LEVEL_1[k / 2];
+                |node: &NodeInterval| *node.kind.metric == LEVEL_2[k] || *node.kind.metric == LEVEL_1[k / 2];
             let is_named = verdict.losses.iter().any(|one| is_it(one.node));
             assert!(is_named, "{} of {share}: {}", LEVEL_2[k].title(), measured.words());
         }

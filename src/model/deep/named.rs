@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// # Errors
 /// Why there is none.
 pub(crate) fn row_of_nodes(cpu: &Identity, wanted: &WantedNodes) -> Result<PlacedRow, String> {
-    let mut nodes: Vec<Metric> = wanted.ids().filter_map(model::metric).collect();
+    let mut nodes: Vec<Metric> = wanted.ids().filter_map(model::metric).copied().collect();
     nodes.sort_by_key(|node| node.id); // (a list in another order is the same)
     let (_, own) = model::by_counters(cpu).ok_or("its core is not counted")?;
     let names: Vec<&str> = nodes.iter().map(|node| node.field()).collect();
