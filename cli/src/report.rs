@@ -27,7 +27,7 @@ pub struct Arguments {
     /// tables are removed then
     #[arg(long, value_name = "NUMBER", hide = true)]
     run: Option<String>,
-    /// Table files (*.topdown), one of each process
+    /// Table files (*.topdown), one of each process, and directories: all table files in them
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 }
@@ -41,8 +41,11 @@ Exit status: 0; 1 if a file is no table file or the report cannot be written; 2 
 
 /// Exit status 0 if the report was written.
 pub fn run(mut arguments: Arguments) -> ExitCode {
-    arguments.leave_out_empty();
-    let written = arguments.name_output().and_then(|()| match &arguments.run {
+    let named = arguments.take_directories().and_then(|()| {
+        arguments.leave_out_empty();
+        arguments.name_output()
+    });
+    let written = named.and_then(|()| match &arguments.run {
         Some(token) => of_run(&arguments, token),
         None => of_files(&arguments),
     });
@@ -56,6 +59,37 @@ pub fn run(mut arguments: Arguments) -> ExitCode {
 }
 
 impl Arguments {
+    /// In place of each directory the table files in it. (Of more than some ten thousand, a shell cannot hand on all names.)
+    fn take_directories(&mut self) -> io::Result<()> {
+        if self.run.is_some() || !self.files.iter().any(|file| file.is_dir()) {
+            return Ok(());
+        }
+        let mut files = Vec::new();
+        for file in std::mem::take(&mut self.files) {
+            if !file.is_dir() {
+                files.push(file);
+                continue;
+            }
+            let named = |error: io::Error| {
+                io::Error::new(error.kind(), format!("{}: cannot read it: {error}", file.display()))
+            };
+            let first = files.len();
+            for entry in fs::read_dir(&file).map_err(named)? {
+                let path = entry.map_err(named)?.path();
+                files.extend(Some(path).filter(|path| path.extension() == Some(OsStr::new(TABLE))));
+            }
+            if files.len() == first {
+                return Err(io::Error::other(format!(
+                    "{}: no table file (*.{TABLE}) is in this directory",
+                    file.display()
+                )));
+            }
+            files[first..].sort();
+        }
+        self.files = files;
+        Ok(())
+    }
+
     /// A process that ended in its first moments, or has just begun, has a table file that is empty, or zeros: the others have a report all the same.
     fn leave_out_empty(&mut self) {
         let (begun, empty): (Vec<_>, Vec<_>) =

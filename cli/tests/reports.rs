@@ -31,6 +31,48 @@ fn reports_merge_files() {
     assert!(text(&output.stderr).contains("/etc/passwd: no table file"));
 }
 
+/// (What is kept of each is some 25 KB, where its table and sums have ten times as much; and JSON tells of those with the most time.)
+#[test]
+fn thousands_of_files_in_a_directory_are_merged_in_little_memory() {
+    const FILES: usize = 3000;
+    let scratch = Scratch::new("many");
+    let mut table = TableContent::new(10, "rank");
+    let thread = table.thread("rank", ran(5000, [50, 10, 10, 30], [10, 5, 5, 20], 0).sum());
+    for region in 0..5 {
+        table.region(
+            &format!("region {region}"),
+            thread,
+            ran(1000, [50, 10, 10, 30], [10, 5, 5, 20], 0).sum(),
+        );
+    }
+    let tables = scratch.0.join("tables");
+    fs::create_dir(&tables).unwrap();
+    let first = table.write(&scratch.0);
+    for k in 0..FILES {
+        fs::hard_link(&first, tables.join(format!("rank.{k}.topdown"))).unwrap();
+    }
+    let report = |ending: &str| {
+        let file = scratch.0.join(format!("report.{ending}"));
+        let topdown = env!("CARGO_BIN_EXE_topdown");
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -v 200000; exec \"$0\" report -o \"$1\" \"$2\"", topdown]);
+        let output = done(command.args([&file, &tables]));
+        assert_eq!(output.status.code(), Some(0), "{ending}: {output:?}");
+        fs::read_to_string(&file).unwrap()
+    };
+    let json = report("json");
+    assert!(json.len() < 40_000_000, "{} bytes", json.len());
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["whole"]["inclusive"]["slots"], 5000 * FILES);
+    let told = json["processes"].as_array().unwrap().len();
+    assert_eq!((told, json["processes_left_out"].as_u64().unwrap()), (1500, FILES as u64 - 1500));
+    assert_eq!(report("csv").lines().count(), 1 + 1 + FILES * 7 + 5);
+    assert!(report("html").len() < 3_000_000 && report("txt").contains("(3000 processes"));
+    let output = done(&mut scratch.topdown(&["report", "/sys/kernel"]));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("/sys/kernel: no table file (*.topdown) is in this directory"));
+}
+
 #[test]
 fn processes_that_ended_in_their_first_moments_do_not_keep_the_others_from_a_report() {
     let scratch = Scratch::new("begun");

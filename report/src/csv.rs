@@ -10,6 +10,7 @@ use crate::model::{Figures, Item, Report, SIMULATED_PATH};
 use crate::nodes::NodeKind;
 use crate::timeline::{SeriesSubject, Timeline, TimelineInterval};
 use crate::words::{clean, simulated};
+use std::io::{self, Write};
 
 /// A text that no terminal obeys and no spreadsheet takes for a formula: an apostrophe comes before what would begin one, also in an
 /// Asian width, and before an apostrophe, so that one at the start never belongs to the text.
@@ -117,12 +118,12 @@ fn tree(row: &mut Vec<String>, nodes: &[NodeKind], figures: &Figures) {
 type ThreadLabel<'a> = (String, String, &'a str, &'static str);
 
 fn line(
-    out: &mut String,
+    out: &mut dyn Write,
     Columns { nodes, times, is_simulated }: Columns,
     region: &str,
     (pid, tid, thread, ended): ThreadLabel,
     item: &Item,
-) {
+) -> io::Result<()> {
     let counts = &item.counts;
     let mut row = vec![field(region), pid, tid, field(thread), ended.into()];
     row.extend(
@@ -146,7 +147,7 @@ fn line(
         row.extend([&item.inclusive, &item.exclusive].map(|figures| number(figures.wall_ns())));
     }
     row.extend(is_simulated.then(|| SIMULATED_PATH.into()));
-    *out += &(row.join(",") + "\n");
+    out.write_all((row.join(",") + "\n").as_bytes())
 }
 
 /// A timeline: a line for each interval of each series, with slots of each node that any of them has.
@@ -183,32 +184,39 @@ pub fn timeline(timeline: &Timeline, is_simulated: bool) -> String {
 }
 
 pub fn render(report: &Report) -> String {
+    let mut bytes = Vec::new();
+    write(report, &mut bytes).expect("memory takes it");
+    String::from_utf8(bytes).expect("texts and numbers")
+}
+
+/// Line by line: a large report is never whole in memory.
+pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let is_simulated = simulated(report);
     let columns = Columns { nodes: &report.nodes, times: report.time_alone.is_some(), is_simulated };
-    let mut out = header(columns);
+    out.write_all(header(columns).as_bytes())?;
     let all = || (String::new(), String::new(), "", "");
-    line(&mut out, columns, "", all(), &report.whole);
+    line(out, columns, "", all(), &report.whole)?;
     let yes = |ended: bool| yes_or_no(Some(ended));
     for process in &report.processes {
         let pid = process.pid.to_string();
         let ended = yes(process.ended != crate::model::ProcessEnd::Killed);
-        line(&mut out, columns, "", (pid.clone(), String::new(), "", ended), &process.item);
+        line(out, columns, "", (pid.clone(), String::new(), "", ended), &process.item)?;
         for thread in &process.threads {
             let who = (pid.clone(), thread.tid.to_string(), thread.name.as_str(), yes(thread.ended));
-            line(&mut out, columns, "", who, &thread.item);
+            line(out, columns, "", who, &thread.item)?;
         }
     }
     for one in report.outside.iter().flat_map(|outside| &outside.processes).filter(|one| one.is_unseen()) {
         let pid = one.pid.map_or("rest".into(), |pid| pid.to_string());
-        line(&mut out, columns, "", (pid, String::new(), &one.name, ""), &one.item);
+        line(out, columns, "", (pid, String::new(), &one.name, ""), &one.item)?;
     }
     for region in &report.regions {
-        line(&mut out, columns, &region.name, all(), &region.item);
+        line(out, columns, &region.name, all(), &region.item)?;
         for one in &region.threads {
             let thread = &report.processes[one.place.0].threads[one.place.1];
             let who = (one.pid.to_string(), one.tid.to_string(), thread.name.as_str(), yes(thread.ended));
-            line(&mut out, columns, &region.name, who, &one.item);
+            line(out, columns, &region.name, who, &one.item)?;
         }
     }
-    out
+    Ok(())
 }

@@ -3,11 +3,14 @@
 
 use crate::model::{Item, Process, Region, RegionOfThread, Thread, TreeRegion};
 use serde::{Serialize, Serializer};
+use std::cmp::Reverse;
 
 /// In JSON all regions are, and so many with the threads of each,
 const MOST_OF_REGIONS: usize = 3000;
 /// but so many threads of them in any case;
 const LEAST_OF_THREADS: usize = 500;
+/// so many processes and their threads, together;
+const MOST_OF_PROCESSES: usize = 3000;
 /// and so many places in trees. (A report of 2,000 regions in 64 threads is to have less than 20 MB.)
 const MOST_PLACES: usize = 1000;
 /// Of each region so many threads are shown, if there is room.
@@ -76,6 +79,12 @@ pub fn regions<S: Serializer>(all: &[Region], serializer: S) -> Result<S::Ok, S:
 }
 
 #[derive(Serialize)]
+struct ProcessesInJson<'r> {
+    processes: Vec<ProcessInJson<'r>>,
+    processes_left_out: usize,
+}
+
+#[derive(Serialize)]
 struct ProcessInJson<'r> {
     #[serde(flatten)]
     process: &'r Process,
@@ -90,22 +99,40 @@ struct ThreadInJson<'r> {
     places_left_out: usize,
 }
 
-/// `Report::processes`, with the places in trees that have room.
+/// The processes with the most time that have room with their threads, in their order: at least the first of them.
+fn with_most_time(all: &[Process], most: usize) -> Vec<&Process> {
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by_key(|k| Reverse(ns(&all[*k].item)));
+    let mut rows = 0;
+    let has_room = |k: &usize| {
+        let is_first = rows == 0;
+        rows += 1 + all[*k].threads.len();
+        is_first || rows <= most
+    };
+    let mut shown: Vec<usize> = order.into_iter().take_while(has_room).collect();
+    shown.sort_unstable();
+    shown.into_iter().map(|k| &all[k]).collect()
+}
+
+/// `Report::processes`, those that have room, with the places in trees that have.
 pub fn processes<S: Serializer>(all: &[Process], serializer: S) -> Result<S::Ok, S::Error> {
-    let shown = ShownPlaces::new(all.iter().flat_map(|process| &process.threads), MOST_PLACES);
+    let told = with_most_time(all, MOST_OF_PROCESSES);
+    let shown = ShownPlaces::new(told.iter().flat_map(|process| &process.threads), MOST_PLACES);
     let tree = |thread: &Thread| -> Vec<TreeRegion> {
         let places = shown.of(thread);
         let parent = |place: &TreeRegion| place.parent.and_then(|parent| places.binary_search(&parent).ok());
         let places = places.iter().map(|place| &thread.tree[*place]);
         places.map(|place| TreeRegion { parent: parent(place), ..place.clone() }).collect()
     };
-    serializer.collect_seq(all.iter().map(|process| ProcessInJson {
+    let processes = told.iter().map(|process| ProcessInJson {
         process,
         threads: Vec::from_iter(process.threads.iter().map(|thread| {
             let tree = tree(thread);
             ThreadInJson { thread, places_left_out: thread.tree.len() - tree.len(), tree }
         })),
-    }))
+    });
+    let processes_left_out = all.len() - told.len();
+    ProcessesInJson { processes: processes.collect(), processes_left_out }.serialize(serializer)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! The file is the memory in which the process kept its figures (the crate topdown-table), so it holds what was there when
 //! the process ended, however it ended. The modules in the order in which the figures pass them: names of functions are made
 //! readable (`demangle`), what a record measured becomes a sum (`sum`) or times (`elapsed`), sums are merged (`account`, `nodes`, `merge`) into the
-//! one model that all reports show (`model`), of which each format has its own view (`text`, `csv`, `html`; of `time_alone` those have a table; JSON is the model,
+//! one model that all reports show (`model`), of which each format has its own view (`text`, `csv`, `html`; of `time_alone` those have a table; `json` is the model,
 //! of a large one as much as `extent` says; `compare` is of two reports). `verdict` says what a figure means, `words` has the texts that views share, `terminal` how
 //! wide they are, `output` writes the file.
 
@@ -35,6 +35,7 @@ mod time_alone;
 mod compare;
 mod csv;
 mod html;
+mod json;
 pub mod proto;
 mod text;
 mod trace;
@@ -135,23 +136,28 @@ pub fn render_for(report: &Report, format: Format, layout: &Layout) -> String {
 /// # Errors
 /// A trace is wanted, and no intervals were kept.
 pub fn encode(report: &Report, format: Format) -> io::Result<Vec<u8>> {
-    encode_for(report, format, &Layout::FILE)
+    let mut bytes = Vec::new();
+    write_to(report, format, &Layout::FILE, &mut bytes)?;
+    Ok(bytes)
 }
 
-/// The same, where a text is laid out so.
+/// Writes the report as it is in a file, a text laid out so.
 ///
 /// # Errors
-/// The same.
-pub fn encode_for(report: &Report, format: Format, layout: &Layout) -> io::Result<Vec<u8>> {
+/// It cannot be written, or a trace is wanted, and no intervals were kept.
+pub fn write_to(report: &Report, format: Format, layout: &Layout, out: &mut dyn Write) -> io::Result<()> {
     match (format, &report.timeline) {
-        (Format::Trace, Some(timeline)) => Ok(trace::encode(timeline, &trace_title(report))),
+        (Format::Trace, Some(timeline)) => out.write_all(&trace::encode(timeline, &trace_title(report))),
         // (of a run the file is there, as that of any other format, and says why it shows nothing)
         (Format::Trace, None) if report.run.is_some() => {
             let title = format!("{}: no timeline: {NO_TIMELINE}", trace_title(report));
-            Ok(trace::encode(&timeline::Timeline::default(), &title))
+            out.write_all(&trace::encode(&timeline::Timeline::default(), &title))
         }
         (Format::Trace, None) => Err(io::Error::other(NO_TIMELINE)),
-        _ => Ok(render_for(report, format, layout).into_bytes()),
+        // (these may be large)
+        (Format::Csv, _) => csv::write(report, out),
+        (Format::Json, _) => json::write(report, out),
+        _ => out.write_all(render_for(report, format, layout).as_bytes()),
     }
 }
 
@@ -210,42 +216,7 @@ pub fn timeline_format(path: &Path) -> io::Result<Format> {
 
 /// As JSON, in which nothing is obeyed by a terminal, or ends the script that it may be put into.
 pub fn json(what: &impl Serialize) -> String {
-    let plain = serde_json::to_string_pretty(what).expect("texts and numbers");
-    let plain = innermost_on_lines(&plain);
-    let mut out = String::with_capacity(plain.len() + 1);
-    for c in plain.chars() {
-        // of these only a line feed is outside of a text
-        if c != '\n' && (topdown_table::is_hostile(c) || matches!(c, '<' | '>' | '&')) {
-            out.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")));
-        } else {
-            out.push(c);
-        }
-    }
-    out + "\n"
-}
-
-/// Objects and arrays that have no others in them on a line each, which halves a report of many regions.
-fn innermost_on_lines(pretty: &str) -> String {
-    let mut out = String::with_capacity(pretty.len());
-    let mut open = None; // where in `out` the line ends that opened what is innermost so far
-    for line in pretty.lines() {
-        let text = line.trim_start();
-        match open {
-            Some(start) if text.starts_with(['}', ']']) => {
-                let inner: String = out.split_off(start);
-                inner.lines().for_each(|line| out.extend([line.trim_start(), " "]));
-                out += text;
-                open = None;
-            }
-            _ => {
-                out.extend([if out.is_empty() { "" } else { "\n" }, line]);
-                if text.ends_with(['{', '[']) {
-                    open = Some(out.len());
-                }
-            }
-        }
-    }
-    out
+    json::text(what)
 }
 
 /// Merges table files, and what was counted from outside, into a report.
@@ -319,10 +290,14 @@ pub fn write(report: &Report, output: Option<&Path>, format: Format) -> io::Resu
         }
     }
     let layout = Layout::of_output(output, Stream::Error);
-    let rendered = encode_for(report, format, &layout)?;
+    let write = |out: &mut dyn Write| write_to(report, format, &layout, out);
     match output {
-        None => io::stderr().write_all(&rendered),
-        Some(path) => save(&rendered, path),
+        None => {
+            let mut rendered = Vec::new();
+            write(&mut rendered)?;
+            io::stderr().write_all(&rendered)
+        }
+        Some(path) => save_as_made(path, write),
     }
 }
 
@@ -331,13 +306,56 @@ pub fn write(report: &Report, output: Option<&Path>, format: Format) -> io::Resu
 /// # Errors
 /// It cannot be written; the text names the file.
 pub fn save(rendered: &[u8], path: &Path) -> io::Result<()> {
-    match path {
-        path if output::is_stdout(path) => print_bytes(rendered),
-        path => {
-            let mut output = Output::create(path)?;
-            output.write_all(rendered)?;
-            output.finish()
+    save_as_made(path, |out| out.write_all(rendered))
+}
+
+/// The same of what is written as it is made.
+fn save_as_made(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    if output::is_stdout(path) {
+        return to_stdout(|out| {
+            let mut out = io::BufWriter::with_capacity(1 << 16, out);
+            write(&mut out)?;
+            out.flush()
+        });
+    }
+    let mut out = LateOutput { path, made: Vec::new(), file: None };
+    write(&mut out)?;
+    out.begin()?.finish()
+}
+
+/// A file that is begun when there is much to write, or all: what another command writes there meanwhile is told from what was there.
+struct LateOutput<'p> {
+    path: &'p Path,
+    /// What is not written yet.
+    made: Vec<u8>,
+    file: Option<Output>,
+}
+
+impl LateOutput<'_> {
+    /// The file, with all that was made.
+    fn begin(&mut self) -> io::Result<Output> {
+        let mut file = match self.file.take() {
+            Some(file) => file,
+            None => Output::create(self.path)?,
+        };
+        file.write_all(&self.made)?;
+        self.made.clear();
+        Ok(file)
+    }
+}
+
+impl Write for LateOutput<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        const MUCH: usize = 32 << 20;
+        self.made.extend(bytes);
+        if self.made.len() > MUCH {
+            self.file = Some(self.begin()?);
         }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -354,30 +372,16 @@ pub fn print(text: &str) -> io::Result<()> {
 /// # Errors
 /// They cannot be written.
 pub fn print_bytes(bytes: &[u8]) -> io::Result<()> {
+    to_stdout(|out| out.write_all(bytes))
+}
+
+fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     output::stdout_is_open()?;
     let mut out = io::stdout().lock();
-    match out.write_all(bytes).and_then(|()| out.flush()) {
+    match write(&mut out).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(io::Error::new(error.kind(), format!("cannot write to standard output: {error}")))
         }
         _ => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::json;
-    use serde_json::{Value, json as value};
-
-    #[test]
-    fn innermost_objects_are_on_a_line_and_all_is_what_it_was() {
-        let what = value!({"a": {"x": 1, "y": [1.5, null]}, "b": [{"t": "{"}, {}, []], "c": "]\n}"});
-        let text = json(&what);
-        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), what);
-        for line in [r#"    "y": [ 1.5, null ]"#, r#"    { "t": "{" },"#, r#"    {},"#, r#"  "c": "]\n}""#] {
-            assert!(text.lines().any(|one| one == line), "{line}: {text}");
-        }
-        assert_eq!(json(&value!({})), "{}\n");
-        assert_eq!(json(&value!([1, 2])), "[ 1, 2 ]\n");
     }
 }

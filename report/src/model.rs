@@ -37,7 +37,7 @@ pub struct Report {
     #[serde(serialize_with = "crate::extent::regions")]
     pub regions: Vec<Region>,
     /// In the order in which they began.
-    #[serde(serialize_with = "crate::extent::processes")]
+    #[serde(flatten, serialize_with = "crate::extent::processes")]
     pub processes: Vec<Process>,
     /// The nodes of the tree of metrics that any of the figures has, parents before their children.
     pub nodes: Vec<NodeKind>,

@@ -58,7 +58,7 @@ impl<'t> Shares<'t> {
 
     /// The bound of a node's level where it has a fixed name there, else its own.
     fn bound(&self, node: &NodeInterval) -> f64 {
-        let is_of = |level: &[topdown::Metric]| level.contains(&node.kind.metric);
+        let is_of = |level: &[topdown::Metric]| level.contains(node.kind.metric);
         let bound = match (self.one, self.two) {
             (Some(one), _) if is_of(&LEVEL_1) => one.error,
             (_, Some(two)) if is_of(&LEVEL_2) => two.error,

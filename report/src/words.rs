@@ -18,7 +18,7 @@ pub fn other_nodes(figures: &Figures) -> impl Iterator<Item = (String, &NodeInte
         figures.level_1.is_some() && LEVEL_1.contains(metric)
             || figures.level_2.is_some() && LEVEL_2.contains(metric)
     };
-    figures.tree.0.iter().filter(move |node| !named(&node.kind.metric)).map(|node| {
+    figures.tree.0.iter().filter(move |node| !named(node.kind.metric)).map(|node| {
         let parent = figures.tree.find(node.kind.parent).map(|parent| parent.kind.metric.title());
         let of = parent.map_or(String::new(), |parent| format!(" (of {parent})"));
         (format!("{}{of}", node.kind.metric.title()), node)

@@ -19,7 +19,7 @@ use topdown_record::views::{Heading, View};
 use topdown_record::{EventSampling, Profile, RecordUntil, Recorder, Recording, RecordingEnd};
 use topdown_report::model::Finding;
 use topdown_report::terminal::{Layout, Stream, say_written};
-use topdown_report::{Format, OutsideCount, Report, encode, encode_for, save};
+use topdown_report::{Format, OutsideCount, Report, encode, save, write_to};
 
 /// What is there for certain is located after this time at the earliest, and what may be there after the longer one.
 const CERTAIN: Duration = Duration::from_secs(1);
@@ -256,7 +256,7 @@ impl DrillRecorder {
             written.extend(profiles.join(&b","[..]));
             written.extend_from_slice(b"]}\n");
         } else {
-            written.extend(encode_for(&report, Format::Text, &layout).map_err(text)?);
+            write_to(&report, Format::Text, &layout, &mut written).map_err(text)?;
             let said = |line: &String| written.extend((layout.sentence(line) + "\n").into_bytes());
             remarks.iter().for_each(said);
             profiles.iter().for_each(|profile| written.extend([b"\n", &profile[..]].concat()));
