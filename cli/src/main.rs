@@ -108,6 +108,7 @@ fn main() -> ExitCode {
     topdown::name_options(OPTIONS);
     sys::let_files_be_too_large();
     topdown_report::wait_for_readers_by(sys::wait_for_reader);
+    topdown_report::write_parquet_by(topdown_lake::write);
     let given = command(&Layout::of(Stream::Output)).try_get_matches();
     let arguments = match given.and_then(|given| Arguments::from_arg_matches(&given)) {
         Ok(arguments) => arguments,

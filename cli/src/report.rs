@@ -16,7 +16,7 @@ use topdown_table::run;
 /// Options of `topdown report`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Write the report to FILE, in the format of its ending: .csv, .json, .html, .txt; `-` is standard output [default: a text to
+    /// Write the report to FILE, in the format of its ending: .csv, .json, .html, .parquet, .txt; `-` is standard output [default: a text to
     /// standard output]. In the name, %p stands for the id of the process that was measured, %h for the host, %n for its program, %t for the time
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,

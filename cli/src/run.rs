@@ -39,7 +39,7 @@ pub const TABLE: &str = "topdown";
 /// Options of `topdown run`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Write the report to FILE, in the format of its ending: .csv, .json, .html, .txt, .pftrace (the timeline alone); `-` is
+    /// Write the report to FILE, in the format of its ending: .csv, .json, .html, .parquet, .txt, .pftrace (the timeline alone); `-` is
     /// standard output [default: a text to standard error]. In the name, %p stands for the process id, %h for the host, %r for the rank, %n
     /// for the program, %t for the time
     #[arg(short, long, value_name = "FILE")]

@@ -363,7 +363,7 @@ impl Comparison {
             Format::Text => Some(self.text(layout)),
             Format::Csv => Some(self.csv()),
             Format::Json => Some(json(self)),
-            Format::Html | Format::Trace => None,
+            Format::Html | Format::Trace | Format::Parquet => None,
         }
     }
 

@@ -62,6 +62,7 @@ use serde::Serialize;
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use terminal::{Layout, Stream};
 use topdown_table::Table;
 
@@ -78,12 +79,14 @@ pub enum Format {
     Html,
     /// The timeline alone, for ui.perfetto.dev: bytes, not a text.
     Trace,
+    /// Rows for a data lake (docs/lake.md): bytes, which another crate makes ([`write_parquet_by`]).
+    Parquet,
 }
 
 impl Format {
     /// Whether reports of this format have a timeline.
     pub fn has_timeline(self) -> bool {
-        matches!(self, Format::Json | Format::Html | Format::Trace)
+        matches!(self, Format::Json | Format::Html | Format::Trace | Format::Parquet)
     }
 
     /// What the ending of a file's name asks for; without one, a text.
@@ -91,7 +94,8 @@ impl Format {
     /// # Errors
     /// No format has this ending; the text names those that there are.
     pub fn of(output: Option<&Path>) -> io::Result<Format> {
-        const ENDINGS: [(&str, Format); 8] = [
+        const ENDINGS: [(&str, Format); 9] = [
+            ("parquet", Format::Parquet),
             ("csv", Format::Csv),
             ("json", Format::Json),
             ("html", Format::Html),
@@ -108,14 +112,14 @@ impl Format {
             Some((_, format)) => Ok(*format),
             None if ending.is_empty() => Ok(Format::Text),
             None => Err(io::Error::other(format!(
-                "-o {}: no report has this ending; choose .csv, .json, .html, .pftrace, or .txt or none for a text",
+                "-o {}: no report has this ending; choose .csv, .json, .html, .parquet, .pftrace, or .txt or none for a text",
                 path.display()
             ))),
         }
     }
 }
 
-/// The report as a text for a file; of `Format::Trace`, which is none, the timeline as JSON.
+/// The report as a text for a file; of `Format::Trace`, which is none, the timeline as JSON, and of `Format::Parquet` the same as of `Format::Csv`.
 pub fn render(report: &Report, format: Format) -> String {
     render_for(report, format, &Layout::FILE)
 }
@@ -124,7 +128,7 @@ pub fn render(report: &Report, format: Format) -> String {
 pub fn render_for(report: &Report, format: Format, layout: &Layout) -> String {
     match format {
         Format::Text => text::render(report, layout),
-        Format::Csv => csv::render(report),
+        Format::Csv | Format::Parquet => csv::render(report),
         Format::Json => json(report),
         Format::Html => html::render(report),
         Format::Trace => json(&report.timeline),
@@ -157,8 +161,22 @@ pub fn write_to(report: &Report, format: Format, layout: &Layout, out: &mut dyn 
         // (these may be large)
         (Format::Csv, _) => csv::write(report, out),
         (Format::Json, _) => json::write(report, out),
+        (Format::Parquet, _) => match PARQUET.get() {
+            Some(write) => write(report, out),
+            None => Err(io::Error::other("this program writes no .parquet; `topdown` does")),
+        },
         _ => out.write_all(render_for(report, format, layout).as_bytes()),
     }
+}
+
+/// What writes a report as Parquet.
+type ParquetWriter = fn(&Report, &mut dyn Write) -> io::Result<()>;
+
+static PARQUET: OnceLock<ParquetWriter> = OnceLock::new();
+
+/// How this process writes reports as Parquet. (Libraries that have reports shall not grow by it.)
+pub fn write_parquet_by(write: ParquetWriter) {
+    let _ = PARQUET.set(write);
 }
 
 fn trace_title(report: &Report) -> String {

@@ -99,6 +99,8 @@ pub struct NodeInterval {
     pub kind: NodeKind,
     /// How much of its whole the node is.
     pub share: ShareInterval,
+    /// The whole: slots, cycles or operations.
+    pub whole: f64,
 }
 
 impl NodeInterval {
@@ -399,7 +401,7 @@ impl NodeSums {
             let low = (amount.low / all).clamp(0.0, 1.0) * (1.0 - part);
             let high = ((amount.high + amount.unknown) / all).clamp(0.0, 1.0) * (1.0 - part) + part;
             let share = ShareInterval { value, low: low.min(value), high: high.max(value) };
-            NodeInterval { kind: amount.kind, share }
+            NodeInterval { kind: amount.kind, share, whole: all }
         };
         let finite = |node: &NodeInterval| {
             [node.share.value, node.share.low, node.share.high].iter().all(|end| end.is_finite())

@@ -77,7 +77,7 @@ pub struct Arguments {
     /// A row for each process of the command, and one for the rest (Linux 6.12 or later)
     #[arg(long, conflicts_with_all = OTHERS, conflicts_with_all = ["per_thread", "interval_print", "repeat"], help_heading = ROWS)]
     pub(super) per_process: bool,
-    /// Write the report to FILE (- for standard output), in the format of its ending: .csv, .json, .html, .pftrace, .txt or none
+    /// Write the report to FILE (- for standard output), in the format of its ending: .csv, .json, .html, .parquet, .pftrace, .txt or none
     /// [default: a text to standard error]. In the name, %p stands for the process id, %h for the host, %r for the rank, %n for the program,
     /// %t for the time
     #[arg(short, long, value_name = "FILE", help_heading = OUTPUT)]
@@ -333,12 +333,13 @@ impl Arguments {
             (_, format) if !rows => Show::Report(format),
             // intervals are its timeline
             (_, format) if self.timeline.is_some() => Show::Report(format),
-            (_, Format::Html | Format::Trace) if !parts => Show::Report(format),
+            (_, Format::Html | Format::Trace | Format::Parquet) if !parts => Show::Report(format),
             (_, Format::Text) => Show::Rows(Style::Text),
             (_, Format::Csv) => Show::Rows(Style::Separated(",".into())),
             (_, Format::Json) => Show::Rows(Style::JsonArray),
             (_, Format::Html) => return Err(failed("rows are a text, .csv or .json, not .html")),
             (_, Format::Trace) => return Err(failed("rows are a text, .csv or .json, not a trace")),
+            (_, Format::Parquet) => return Err(failed("rows are a text, .csv or .json, not .parquet")),
         })
     }
 

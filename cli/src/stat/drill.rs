@@ -117,7 +117,7 @@ impl DeepNodes {
     /// It has none.
     pub fn check_format(&self, format: Format) -> Result<(), Failure> {
         match format {
-            Format::Csv | Format::Trace if self.has_figures() => Err(failed(
+            Format::Csv | Format::Trace | Format::Parquet if self.has_figures() => Err(failed(
                 "--metrics, --record-tpebs: a text, .json and .html have companion figures, other files have no place for them",
             )),
             _ => Ok(()),

@@ -24,7 +24,7 @@ pub(super) fn tree(core: &ProfiledCore, figures: &FunctionFigures) -> Option<Nod
     let shown = |(node, share): (&topdown::SampledNode, &ShareInterval)| {
         let metric = topdown::metric(node.metric.id)?;
         let kind = NodeKind { metric, parent: node.parent, level: node.level, unit: TD_UNIT_SLOTS };
-        Some(NodeInterval { kind, share: *share })
+        Some(NodeInterval { kind, share: *share, whole: 0.0 })
     };
     Some(NodeTree(core.nodes.iter().zip(&told.shares).filter_map(shown).collect()))
 }

@@ -53,7 +53,7 @@ struct BarPart {
 
 impl BarPart {
     fn of(node: &NodeInterval, colour: usize, at: f64) -> BarPart {
-        let NodeInterval { kind, share: ShareInterval { value, low, high } } = *node;
+        let NodeInterval { kind, share: ShareInterval { value, low, high }, .. } = *node;
         BarPart { metric: *kind.metric, colour, at, share: value, less: value - low, more: high - value }
     }
 

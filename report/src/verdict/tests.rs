@@ -11,6 +11,7 @@ fn tree(one: &[f64], two: &[f64]) -> NodeTree {
         let node = |(k, value): (usize, &f64)| NodeInterval {
             kind: NodeKind { metric: &metrics[k], parent: parent(k), level, unit: TD_UNIT_SLOTS },
             share: ShareInterval { value: *value, low: 0.0, high: 1.0 },
+            whole: 1.0,
         };
         shares.iter().enumerate().map(node).collect()
     };
