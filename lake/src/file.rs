@@ -46,7 +46,7 @@ fn cells<'r>(row: &'r Row) -> [(&'static str, Cell<'r>); COLUMNS] {
         ("host", text(&of.host)),
         ("rank", text(&of.rank)),
         ("command", text(&of.command)),
-        (STARTED, Cell::Integer(of.started_unix_ns)),
+        (STARTED, Cell::Integer(of.started_unix_ns.map(|ns| ns / 1000))),
         ("pid", Cell::Integer(of.pid)),
         ("parent_pid", Cell::Integer(of.parent_pid)),
         ("ended", text(&of.ended)),
@@ -77,7 +77,7 @@ fn cells<'r>(row: &'r Row) -> [(&'static str, Cell<'r>); COLUMNS] {
 }
 
 const COLUMNS: usize = 30;
-/// The column that is a time.
+/// The column that is a time: in microseconds, since Spark knows no others.
 const STARTED: &str = "started";
 
 impl Column {
@@ -115,7 +115,7 @@ impl Column {
         let (kind, logical) = match (&self.values, self.name) {
             (Values::Text(_), _) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
             (Values::Integer(_), STARTED) => {
-                (Physical::INT64, Some(LogicalType::timestamp(true, TimeUnit::NANOS)))
+                (Physical::INT64, Some(LogicalType::timestamp(true, TimeUnit::MICROS)))
             }
             (Values::Integer(_), _) => (Physical::INT64, None),
             (Values::Number(_), _) => (Physical::DOUBLE, None),
