@@ -38,7 +38,7 @@ export TOPDOWN_SIMULATE=1
 for k in 1 2 3; do
   mkdir "$scratch/tables$k"
   for n in 1 2; do
-    TOPDOWN_FUNCTIONS='work_*' TOPDOWN_OUTPUT="$scratch/tables$k/work.topdown" LD_PRELOAD=$PWD/target/release/libtopdown-preload.so \
+    PMI_RANK=$n TOPDOWN_FUNCTIONS='work_*' TOPDOWN_OUTPUT="$scratch/tables$k/work.topdown" LD_PRELOAD=$PWD/target/release/libtopdown-preload.so \
       "$scratch/work" $((k * n * 100000))
   done
   "$topdown" report -o "$scratch/$k.parquet" "$scratch/tables$k" 2> /dev/null
@@ -78,8 +78,6 @@ for part in "inclusive", "exclusive":
         compare(region["name"], f"what = 'region' AND region = '{region['name']}'", region[part], part)
 assert sql("SELECT COUNT(DISTINCT pid), COUNT(DISTINCT path), MIN(path) FROM merged WHERE what = 'process'").fetchall() == [(6, 1, "simulated")]
 
-def number(cell):
-    return None if cell is None else float(cell)
 setup, = re.findall(r"```sql setup\n(.*?)```", page, re.S)
 sql(setup)
 queries = re.findall(r"```sql\n(.*?)```", page, re.S)
@@ -96,6 +94,7 @@ for query in queries:
             assert name not in ("share", "low", "high") or 0 <= cell <= 1, (query, row)
 # (labels that only a run has)
 host = os.uname().nodename
+assert sql("SELECT host, rank, COUNT(DISTINCT pid) FROM merged WHERE what = 'thread' GROUP BY ALL ORDER BY rank").fetchall() == [(host, "1", 3), (host, "2", 3)]
 assert sql("SELECT COUNT(DISTINCT host), MIN(host), COUNT(DISTINCT pid) FROM lake WHERE what = 'whole'").fetchall() == [(1, host, 3)]
 sql("CREATE VIEW stat AS SELECT * FROM 'lake/stat.*.parquet' WHERE node = 'slots' AND part = 'inclusive'")
 whole, parts = sql("SELECT SUM(slots) FILTER (what = 'whole'), SUM(slots) FILTER (what = 'interval') FROM stat").fetchone()

@@ -56,6 +56,8 @@ type Take<'t> = dyn FnMut(&Row) -> io::Result<()> + 't;
 pub fn each(report: &Report, take: &mut Take) -> io::Result<()> {
     let run = report.run.as_ref();
     let rank = run.and_then(|_| pattern::rank_among(std::env::vars_os()));
+    let of_all = report.processes.first().and_then(|process| process.host.as_ref());
+    let of_all = of_all.filter(|host| report.processes.iter().all(|one| one.host.as_ref() == Some(host)));
     let run_of = Subject {
         host: run.map(|run| clean(&run.host)),
         rank: rank.map(|rank| clean(&rank.to_string_lossy())),
@@ -72,6 +74,7 @@ pub fn each(report: &Report, take: &mut Take) -> io::Result<()> {
         _ => None,
     };
     let mut whole = with_machine(run_of.clone(), machine);
+    whole.host = whole.host.or_else(|| of_all.map(|host| clean(host)));
     whole.command = command;
     whole.started_unix_ns = run.and_then(|run| unix_ns(&run.started)).or_else(|| started.map(signed));
     whole.pid = run.and_then(|run| run.pid).map(i64::from);
@@ -140,6 +143,8 @@ fn of_process(run: &Subject, process: &Process, machines: &[Machine]) -> Subject
         ProcessEnd::Killed => "killed",
     };
     Subject {
+        host: process.host.as_deref().map(clean).or_else(|| run.host.clone()),
+        rank: process.rank.as_deref().map(clean).or_else(|| run.rank.clone()),
         command: Some(clean(&process.command)),
         started_unix_ns: Some(signed(process.started_unix_ns)),
         pid: Some(process.pid.into()),

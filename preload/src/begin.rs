@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 use topdown::{Corrections, Info, OptionNames, Options, RegionTurn, SourceKind};
-use topdown_table::Header;
+use topdown_table::{Header, RANKS};
 use topdown_table::run::stat;
 
 /// `open`: regions of the calling thread that began in the parent process.
@@ -159,6 +159,11 @@ fn describe_process(header: &mut Header, process: &MeasuredProcess) {
     (header.root, header.run) = (process.run.root, process.run.token);
     header.birth = stat(process.pid).map_or(0, |(_, birth)| birth);
     command(&mut header.command);
+    host(&mut header.host);
+    let mut ranks = RANKS.iter().filter_map(|name| private::variable(name));
+    if let Some(rank) = ranks.find(|rank| !rank.is_empty()) {
+        put(&mut header.rank, rank.to_bytes());
+    }
 }
 
 /// What the header says of the counters.
@@ -186,6 +191,14 @@ fn describe_turns(header: &mut Header, info: &Info, alone: bool, refused: Option
         note += &format!("; one is not there: {why}");
     }
     put(&mut header.note, note.as_bytes());
+}
+
+/// The host's name. (From a file, as the command is: no system call is made that is not made anyway.)
+fn host(field: &mut [u8; 64]) {
+    let mut bytes = [0; 64];
+    let open = std::fs::File::open("/proc/sys/kernel/hostname");
+    let length = open.and_then(|mut file| file.read(&mut bytes)).unwrap_or(0);
+    put(field, bytes[..length].trim_ascii_end());
 }
 
 /// The command, as far as there is room for it, its NULs made spaces.

@@ -493,6 +493,8 @@ impl Process {
             pid: header.pid,
             parent: header.parent,
             command: text(&header.command),
+            host: Some(text(&header.host)).filter(|host| !host.is_empty()),
+            rank: Some(text(&header.rank)).filter(|rank| !rank.is_empty()),
             started_unix_ns: header.started_unix_ns,
             ended: match header.ended.load(Relaxed) {
                 EXITED => ProcessEnd::Exited,

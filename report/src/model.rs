@@ -301,6 +301,10 @@ pub struct Process {
     pub parent: i32,
     /// The command.
     pub command: String,
+    /// Where it ran; none: it is not known.
+    pub host: Option<String>,
+    /// Its rank; none: it is none of many.
+    pub rank: Option<String>,
     /// Nanoseconds since 1970.
     pub started_unix_ns: u64,
     /// How it ended.

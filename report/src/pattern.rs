@@ -5,17 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-
-/// What starts many processes of one program says to each which it is.
-const RANKS: [&str; 7] = [
-    "OMPI_COMM_WORLD_RANK",
-    "PMIX_RANK",
-    "PMI_RANK",
-    "MV2_COMM_WORLD_RANK",
-    "PALS_RANKID",
-    "ALPS_APP_PE",
-    "SLURM_PROCID",
-];
+use topdown_table::RANKS;
 
 /// What the patterns stand for.
 #[derive(Clone, Debug, Default)]

@@ -40,6 +40,17 @@ pub const MOST_NODES_IN_TURNS: usize = 10;
 /// `Record::parent` of a thread.
 pub const NONE: u32 = u32::MAX;
 
+/// In the environment: what starts many processes of one program says to each which it is. The first of them that is there counts.
+pub const RANKS: [&str; 7] = [
+    "OMPI_COMM_WORLD_RANK",
+    "PMIX_RANK",
+    "PMI_RANK",
+    "MV2_COMM_WORLD_RANK",
+    "PALS_RANKID",
+    "ALPS_APP_PE",
+    "SLURM_PROCID",
+];
+
 /// `Record::kind`: not in use, or not yet.
 pub const FREE: u32 = 0;
 /// `Record::kind`: the root of a thread's tree. Its measurement has one execution for each thread that it is of: from the
@@ -109,6 +120,10 @@ pub struct Header {
     pub birth: u64,
     /// Random; the same in all processes that `root` reports for.
     pub run: [u8; 16],
+    /// The host's name. (Files of this version from before that was kept have zeros here, as in what follows.)
+    pub host: [u8; 64],
+    /// The process's rank among those of one program, by what started them (`RANKS`); empty: it is none of many.
+    pub rank: [u8; 32],
 }
 
 impl Header {
