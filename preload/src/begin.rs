@@ -13,8 +13,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 use topdown::{Corrections, Info, OptionNames, Options, RegionTurn, SourceKind};
-use topdown_table::{Header, RANKS};
 use topdown_table::run::stat;
+use topdown_table::{Header, RANKS};
 
 /// `open`: regions of the calling thread that began in the parent process.
 pub fn begin_process(tables: TableFile, output: Destination, open: &[(CString, u32)]) {
