@@ -127,7 +127,7 @@ fn a_name_and_an_id_go_together_in_all_trees() {
             assert_eq!(a.id == b.id, a == b, "{a:?} {b:?}");
             assert_eq!(a.id == b.id, a.name == b.name, "{a:?} {b:?}");
         }
-        assert_eq!(metric(a.id), Some(a));
+        assert_eq!(metric(a.id), Some(&a));
         assert!(a.verdict.is_empty() || a.verdict.matches('%').count() == 1, "{a:?}");
     }
     assert_eq!((metric(metrics::TD_NODE_NONE), metric(u32::MAX)), (None, None));
