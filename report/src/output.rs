@@ -162,6 +162,18 @@ impl Output {
         self.end().map_err(|error| failed(&self.name, &error))
     }
 
+    /// Gives a file beside the place a name that nothing has: FILE.PID.ENDING, or where this process has made that before FILE.PID-2.ENDING ...
+    fn aside(place: &FilePlace, beside: &OsStr) -> io::Result<PathBuf> {
+        let mut names = (1..).map(|number| with_pid(Path::new(&place.name), number));
+        loop {
+            let name = names.next().expect("numbers go on");
+            match place.rename(beside, name.as_os_str()) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                renamed => return renamed.map(|()| name),
+            }
+        }
+    }
+
     fn end(&mut self) -> io::Result<()> {
         match &self.way {
             Way::Beside { beside, place } => match place.replace_by(beside) {
@@ -173,8 +185,7 @@ impl Output {
                     over.set_len(length)
                 }
                 Ok(replaced @ (Replaced::NotYet | Replaced::Another)) => {
-                    let name = with_pid(Path::new(&place.name));
-                    place.rename(beside, name.as_os_str())?;
+                    let name = Self::aside(place, beside)?;
                     self.way = Way::Done;
                     let named = self.name.with_file_name(name);
                     crate::terminal::say(&match replaced {
@@ -280,7 +291,7 @@ impl Claim {
         if now.is_none() || now == self.before {
             return self.path.clone();
         }
-        let place = self.path.with_file_name(with_pid(&self.path));
+        let place = self.path.with_file_name(with_pid(&self.path, 1));
         crate::terminal::say(&meanwhile(&self.path, "the", &place));
         place
     }
@@ -301,10 +312,13 @@ impl Claim {
     }
 }
 
-/// FILE.PID.ENDING, in place of FILE.ENDING.
-fn with_pid(path: &Path) -> PathBuf {
+/// FILE.PID.ENDING, in place of FILE.ENDING; from the second on with a number behind the id.
+fn with_pid(path: &Path, number: u32) -> PathBuf {
     let mut name = path.file_stem().unwrap_or_default().to_os_string();
     name.push(format!(".{}", std::process::id()));
+    if number > 1 {
+        name.push(format!("-{number}"));
+    }
     if let Some(ending) = path.extension() {
         name.push(".");
         name.push(ending);
