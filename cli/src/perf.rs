@@ -64,7 +64,7 @@ const ALL: &[PerfOptions] = &[
         "--locate NODE tells which functions and lines wait for data, and how long where the CPU tells",
     ),
     of("record", &["-t", "--tid"], "-p PID,... records all threads of processes"),
-    of("record", &["-G", "--cgroup", "-u", "--uid"], "-p PID,... records processes"),
+    of("record", &["-u", "--uid"], "-p PID,... records processes"),
     of(
         "record",
         &["--all-user", "--all-kernel"],
