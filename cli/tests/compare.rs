@@ -126,7 +126,7 @@ fn a_condition_fails_beyond_the_bounds_alone() {
     assert_eq!(status, Some(1), "{said}");
     assert!(said.contains("core_bound>90: core_bound was not measured in both"), "{said}");
     assert!(
-        said.contains("retiring<-2: retiring has changed by -5.0 points, within 2.0") && !shown.is_empty(),
+        said.contains("retiring<-2: retiring has changed by -5.0 points (-7.0 to -3.0)") && !shown.is_empty(),
         "{said}"
     );
     let (status, said, _) = compare(&fallen, &["--fail-if=retiring<-2"]);

@@ -220,13 +220,16 @@ pub struct Change {
     pub bound: Option<f64>,
     /// Whether the difference is more than its bound.
     pub significant: Option<bool>,
+    /// Between which it truly is.
+    #[serde(skip)]
+    pub ends: Option<[f64; 2]>,
 }
 
 impl Change {
     /// Of counts, which have no bound.
     fn of_counts(before: Option<f64>, after: Option<f64>) -> Change {
         let difference = before.zip(after).map(|(before, after)| after - before);
-        Change { before, after, difference, bound: None, significant: None }
+        Change { before, after, difference, bound: None, significant: None, ends: None }
     }
 
     /// Of intervals: the difference is significant if they do not overlap.
@@ -238,7 +241,9 @@ impl Change {
         let value = |share: Option<ShareInterval>| share.map(|share| share.value);
         let change = Change::of_counts(value(before), value(after));
         let significant = change.difference.zip(bound).map(|(difference, bound)| difference.abs() > bound);
-        Change { bound, significant, ..change }
+        let ends =
+            before.zip(after).map(|(before, after)| [after.low - before.high, after.high - before.low]);
+        Change { bound, significant, ends, ..change }
     }
 }
 
@@ -372,7 +377,7 @@ impl Comparison {
         let mut out = format!("region,figure,before,after,difference,bound,significant{name_of_path}\n");
         for RegionChange { region, figures } in &self.regions {
             for (name, change) in figures {
-                let Change { before, after, difference, bound, significant } = *change;
+                let Change { before, after, difference, bound, significant, .. } = *change;
                 let numbers = [before, after, difference, bound].map(number).join(",");
                 out += &format!("{},{name},{numbers},{}{path}\n", field(region), yes_or_no(significant));
             }

@@ -96,18 +96,19 @@ impl Comparison {
             return ConditionState::Unknown(format!("{text}: neither report has a region {region}"));
         };
         let change = row.figures.iter().find(|(name, _)| name == figure).map(|(_, change)| change);
-        let Some(Change { difference: Some(difference), bound: Some(bound), .. }) = change else {
+        let Some(Change { difference: Some(difference), ends: Some([least, most]), .. }) = change else {
             return ConditionState::Unknown(format!("{text}: {figure}{what} was not measured in both"));
         };
-        let holds = if *falls { difference + bound < *by } else { difference - bound > *by };
+        let holds = if *falls { most < by } else { least > by };
         if !holds {
             return ConditionState::DoesNot;
         }
         let points = |share: f64| 100.0 * share;
         ConditionState::Holds(format!(
-            "{text}: {figure}{what} has changed by {:+.1} points, within {:.1}",
+            "{text}: {figure}{what} has changed by {:+.1} points ({:+.1} to {:+.1})",
             points(*difference),
-            points(*bound)
+            points(*least),
+            points(*most)
         ))
     }
 }
@@ -145,6 +146,11 @@ mod tests {
         assert!(!holds(&fallen, "retiring>1") && !holds(&fallen, "retiring<-2"));
         let region = comparison("a:b", interval(0.20, 0.0), interval(0.25, 0.01));
         assert!(holds(&region, "a:b:retiring>3.9") && !holds(&region, "a:b:retiring>4.1"));
+        // (intervals that are not around what is told: from -2.1 to 2.9 points)
+        let value = |low: f64, value: f64, high: f64| ShareInterval { value, low, high };
+        let told = comparison("", value(0.10, 0.10, 0.12), value(0.099, 0.12, 0.129));
+        assert!(holds(&told, "retiring<3") && !holds(&told, "retiring<2.8"));
+        assert!(holds(&told, "retiring>-2.2") && !holds(&told, "retiring>-2"));
         let unknown = |condition: &str| match region.state_of(&condition.parse().unwrap()) {
             ConditionState::Unknown(why) => why,
             state => panic!("{condition}: {state:?}"),
