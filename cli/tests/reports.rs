@@ -36,20 +36,16 @@ fn reports_merge_files() {
 fn thousands_of_files_in_a_directory_are_merged_in_little_memory() {
     const FILES: usize = 3000;
     let scratch = Scratch::new("many");
-    let mut table = TableContent::new(10, "rank");
-    let thread = table.thread("rank", ran(5000, [50, 10, 10, 30], [10, 5, 5, 20], 0).sum());
-    for region in 0..5 {
-        table.region(
-            &format!("region {region}"),
-            thread,
-            ran(1000, [50, 10, 10, 30], [10, 5, 5, 20], 0).sum(),
-        );
-    }
     let tables = scratch.0.join("tables");
     fs::create_dir(&tables).unwrap();
-    let first = table.write(&scratch.0);
-    for k in 0..FILES {
-        fs::hard_link(&first, tables.join(format!("rank.{k}.topdown"))).unwrap();
+    for pid in 10..10 + FILES as i32 {
+        let mut table = TableContent::new(pid, "rank");
+        let thread = table.thread("rank", ran(5000, [50, 10, 10, 30], [10, 5, 5, 20], 0).sum());
+        for region in 0..5 {
+            let name = format!("region {region}");
+            table.region(&name, thread, ran(1000, [50, 10, 10, 30], [10, 5, 5, 20], 0).sum());
+        }
+        table.write(&tables);
     }
     let report = |ending: &str| {
         let file = scratch.0.join(format!("report.{ending}"));
@@ -66,11 +62,41 @@ fn thousands_of_files_in_a_directory_are_merged_in_little_memory() {
     assert_eq!(json["whole"]["inclusive"]["slots"], 5000 * FILES);
     let told = json["processes"].as_array().unwrap().len();
     assert_eq!((told, json["processes_left_out"].as_u64().unwrap()), (1500, FILES as u64 - 1500));
+    let threads = |region: &serde_json::Value| region["threads"].as_array().unwrap().len();
+    assert_eq!(json["regions"].as_array().unwrap().iter().map(threads).sum::<usize>(), 3000 - 5);
     assert_eq!(report("csv").lines().count(), 1 + 1 + FILES * 7 + 5);
     assert!(report("html").len() < 3_000_000 && report("txt").contains("(3000 processes"));
     let output = done(&mut scratch.topdown(&["report", "/sys/kernel"]));
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("/sys/kernel: no table file (*.topdown) is in this directory"));
+}
+
+#[test]
+fn a_process_counts_once_whatever_names_its_table_has() {
+    let scratch = Scratch::new("once");
+    let tables = scratch.0.join("tables");
+    fs::create_dir(&tables).unwrap();
+    for pid in [10, 11] {
+        let mut table = TableContent::new(pid, "solve");
+        let thread = table.thread("solve", ran(5000, [50, 10, 10, 30], [10, 5, 5, 20], 0).sum());
+        table.region(" ", thread, ran(1000, [50, 10, 10, 30], [10, 5, 5, 20], 0).sum());
+        table.write(&tables);
+    }
+    let first = fs::read_dir(&tables).unwrap().next().unwrap().unwrap().path();
+    let copy = scratch.0.join("copy.topdown");
+    fs::copy(&first, &copy).unwrap();
+    std::os::unix::fs::symlink(&first, scratch.0.join("link.topdown")).unwrap();
+    let mut command = scratch.topdown(&["report", "-o", "r.json", "copy.topdown", "link.topdown", "tables"]);
+    let output = done(command.current_dir(&scratch.0));
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let said = text(&output.stderr);
+    assert_eq!(said.matches("is of the same process as").count(), 2, "{said}");
+    let json: serde_json::Value =
+        serde_json::from_slice(&fs::read(scratch.0.join("r.json")).unwrap()).unwrap();
+    assert_eq!(json["whole"]["inclusive"]["slots"], 10_000);
+    assert_eq!(json["processes"].as_array().unwrap().len(), 2);
+    // (no name would mean all that ran)
+    assert_eq!(json["regions"][0]["name"], "(blank)");
 }
 
 #[test]

@@ -71,9 +71,20 @@ struct RegionInJson<'r> {
 pub fn regions<S: Serializer>(all: &[Region], serializer: S) -> Result<S::Ok, S::Error> {
     let threads = all.iter().flat_map(|region| &region.threads);
     let most = MOST_OF_REGIONS.saturating_sub(all.len()).max(LEAST_OF_THREADS);
-    let least = least_of(threads.map(|thread| ns(&thread.item)).collect(), most);
+    let times: Vec<u64> = threads.map(|thread| ns(&thread.item)).collect();
+    let least = least_of(times.clone(), most);
+    // (of those that have equal times at the end of what has room, the first)
+    let mut equal = most.saturating_sub(times.iter().filter(|time| **time >= least).count());
+    let mut has_room = move |time: u64| {
+        time >= least
+            || time + 1 == least && {
+                let is_left = equal > 0;
+                equal = equal.saturating_sub(1);
+                is_left
+            }
+    };
     serializer.collect_seq(all.iter().map(|region| {
-        let threads: Vec<_> = region.threads.iter().filter(|thread| ns(&thread.item) >= least).collect();
+        let threads: Vec<_> = region.threads.iter().filter(|thread| has_room(ns(&thread.item))).collect();
         RegionInJson { region, threads_left_out: region.threads.len() - threads.len(), threads }
     }))
 }

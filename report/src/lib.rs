@@ -255,9 +255,17 @@ pub fn merge_telling(
     mut tell: impl FnMut(usize),
 ) -> io::Result<Report> {
     // (floating point sums depend on their order, and a report lists processes in that in which they began)
-    let began = |path: &PathBuf| topdown_table::began(path).unwrap_or_default();
-    let mut files: Vec<((u64, i32), &PathBuf)> = files.iter().map(|path| (began(path), path)).collect();
+    let mut files: Vec<_> = files.iter().map(|path| (topdown_table::began(path), path)).collect();
     files.sort_by_key(|(began, _)| *began);
+    // (a copy or a link, or a file and its directory)
+    files.dedup_by(|(began, path), (first, kept)| {
+        let is_same = began.is_some() && began == first;
+        if is_same {
+            let (path, kept) = (clean(&path.display().to_string()), clean(&kept.display().to_string()));
+            terminal::say(&format!("{path} is of the same process as {kept}: it is left out"));
+        }
+        is_same
+    });
     let (mut merging, mut symbols) = (Merging::default(), BTreeSet::new());
     for (done, (_, path)) in files.into_iter().enumerate() {
         tell(done);

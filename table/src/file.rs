@@ -158,8 +158,9 @@ pub fn read(path: &Path) -> io::Result<Table> {
     Ok(Table { path: path.into(), header, entries, damaged })
 }
 
-/// When the process of a table file began to be measured, and its id. None: it cannot be read, or is no table file of this version.
-pub fn began(path: &Path) -> Option<(u64, i32)> {
+/// When the process of a table file began to be measured, its id, and its host: no two files have all of these in common. None: it cannot be
+/// read, or is no table file of this version.
+pub fn began(path: &Path) -> Option<(u64, i32, [u8; 64])> {
     // (a device may do something when it is opened)
     if refusal(&fs::metadata(path).ok()?).is_some() {
         return None;
@@ -168,7 +169,7 @@ pub fn began(path: &Path) -> Option<(u64, i32)> {
     let mut page = [0; size_of::<Header>()];
     file.read_exact_at(&mut page, 0).ok()?;
     let header = Header::of(&page);
-    header.is_ours().then_some((header.started_unix_ns, header.pid))
+    header.is_ours().then_some((header.started_unix_ns, header.pid, header.host))
 }
 
 /// How often a record is read that changes meanwhile.
@@ -248,13 +249,20 @@ fn entry(number: u32, kind: u32, record: &Record) -> TableEntry {
         split_by: record.split_by,
         seen_slots: record.seen_slots,
         seen_ns: record.seen_ns,
-        name: text(&record.name[..NAME]),
+        name: name(&record.name[..NAME]),
         core: text(&record.core.name),
         fingerprint: record.core.fingerprint,
         measurement: record.measurement[(record.current.load(Relaxed) & 1) as usize],
         counted_executions: record.counted_executions.load(Relaxed),
         counted: record.counted[(record.counted_executions.load(Relaxed) & 1) as usize],
     }
+}
+
+/// A region's or thread's. (One of blanks alone would be none, which means all that ran.)
+fn name(bytes: &[u8]) -> String {
+    let name = text(bytes);
+    let is_blank = name.is_empty() && bytes.first().is_some_and(|first| *first != 0);
+    if is_blank { "(blank)".into() } else { name }
 }
 
 /// Up to NUL, or the array's end.
