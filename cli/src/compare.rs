@@ -24,7 +24,7 @@ pub struct Arguments {
     /// End with exit status 3 if a share of the whole, or of a region, has certainly changed so, in points: retiring<-1 (it has fallen by
     /// more than one), memory_bound>2, solve:core_bound>5. What the bounds of both reports leave open does not fail
     #[arg(long, value_name = "CONDITION,...", value_parser = Condition::list)]
-    fail_if: Option<Conditions>,
+    fail_if: Vec<Conditions>,
     /// The report before: CSV, JSON, or a table file; or a recording: JSON of `topdown record`
     before: PathBuf,
     /// The one after, of the same kind
@@ -39,7 +39,7 @@ then it has truly changed, in this direction (of recordings: each interval has t
 same program shares may differ truly, too: compare those first.
 
 Exit status: 0; 1 if a file is neither, or the files are of two kinds, or the comparison cannot be written, or what --fail-if names was not
-measured in both; 2 for wrong arguments; 3 if a condition of --fail-if holds.";
+measured in both, also if a condition holds; 2 for wrong arguments; 3 if a condition of --fail-if holds.";
 
 /// Exit status if a condition of --fail-if holds.
 const HOLDS: u8 = 3;
@@ -69,7 +69,7 @@ fn rendered(arguments: &Arguments, format: Format, layout: &Layout) -> io::Resul
         )))
     };
     match (RecordedFile::read(before)?, RecordedFile::read(after)?) {
-        (Some(_), Some(_)) if fail_if.is_some() => Err(io::Error::other(
+        (Some(_), Some(_)) if !fail_if.is_empty() => Err(io::Error::other(
             "--fail-if is of reports, and these are recordings: compare those of topdown stat or topdown run",
         )),
         (Some(one), Some(two)) => {

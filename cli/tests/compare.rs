@@ -142,3 +142,26 @@ fn a_condition_fails_beyond_the_bounds_alone() {
     let said = String::from_utf8(of_recordings.stderr).unwrap();
     assert!(of_recordings.status.code() == Some(1) && said.contains("--fail-if is of reports"), "{said}");
 }
+
+#[test]
+fn two_rows_of_a_name_are_compared_each_with_its_own() {
+    let scratch = Scratch::new("kinds");
+    let report = |slots: u64, ns: u64| {
+        format!(
+            "region,pid,executions,slots,time_ns,retiring,error_1,time_alone,wall_ns\n,,1,9000,3000,0.5,0.01,no,\n\
+             solve,,2,{slots},1000,0.5,0.01,no,\nsolve,,3,,{ns},,,yes,{ns}\n\"a\nb\",,1,100,10,0.5,0.01,no,\n"
+        )
+    };
+    let (before, after) = (report(800, 50_000), report(900, 70_000));
+    let output = scratch
+        .compare([("a.csv", &before), ("b.csv", &after)], &["--csv", "--fail-if", "a\\u{a}b:retiring>5"]);
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    for line in [
+        "solve,slots,800,900,100,,",
+        "solve (time alone),wall_ns,50000,70000,20000,,",
+        "solve (time alone),executions,3,3,0,,",
+    ] {
+        assert!(shown.lines().any(|one| one == line), "{line}: {shown}");
+    }
+}

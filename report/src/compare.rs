@@ -16,7 +16,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::cell::Cell;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::Path;
 use topdown::{LEVEL_1, LEVEL_2, Metric};
@@ -180,7 +180,7 @@ fn of_csv(text: &str) -> Option<ReadRows> {
         };
         let is_time = field("time_alone") == Some("yes");
         let row = RegionRow::of_fields(is_time, &number, header.iter().filter_map(node))?;
-        rows.push((region.strip_prefix('\'').unwrap_or(region).into(), row));
+        rows.push((clean(region.strip_prefix('\'').unwrap_or(region)), row));
     }
     (!rows.is_empty() && is_finite.get()).then_some((rows, is_simulated))
 }
@@ -317,6 +317,18 @@ pub struct Comparison {
 
 const COUNTS: [&str; 4] = ["executions", "slots", "time_ns", "wall_ns"];
 
+/// A region that some processes have slots of, and others time alone, is two rows: each has its name.
+fn with_kinds(mut rows: Rows) -> Rows {
+    let with_slots = rows.iter().filter(|(_, row)| row.slots.is_some()).map(|(name, _)| name.clone());
+    let with_slots: BTreeSet<String> = with_slots.collect();
+    for (name, row) in &mut rows {
+        if row.slots.is_none() && with_slots.contains(name) {
+            *name += " (time alone)";
+        }
+    }
+    rows
+}
+
 /// Compares what two files say.
 ///
 /// # Errors
@@ -324,7 +336,7 @@ const COUNTS: [&str; 4] = ["executions", "slots", "time_ns", "wall_ns"];
 pub fn compare(before: &Path, after: &Path) -> io::Result<Comparison> {
     let ((rows_before, made_up_before), (rows_after, made_up_after)) = (read(before)?, read(after)?);
     let path = (made_up_before || made_up_after).then_some(SIMULATED_PATH);
-    let mut rows = pairs([rows_before, rows_after]);
+    let mut rows = pairs([rows_before, rows_after].map(with_kinds));
     let size =
         |both: &[Option<RegionRow>; 2]| both.iter().flatten().map(|row| (row.slots, row.wall_ns)).max();
     rows.sort_by_cached_key(|(name, both)| (!name.is_empty(), Reverse(size(both)), name.clone()));

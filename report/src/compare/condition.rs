@@ -43,6 +43,7 @@ impl FromStr for Condition {
             text.rmatch_indices(['<', '>']).next().ok_or_else(|| wrong("there is no < or >"))?;
         let (name, points) = (&text[..place], &text[place + 1..]);
         let (region, node) = name.rsplit_once(':').unwrap_or(("", name));
+        let region = region.trim_start();
         let points: f64 =
             points.trim().parse().map_err(|_| wrong(&format!("{points} is no number of points")))?;
         if !points.is_finite() {
