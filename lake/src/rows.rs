@@ -1,8 +1,9 @@
 //! The rows of a report.
 
 use std::io;
+use std::time::{SystemTime, UNIX_EPOCH};
 use topdown::{Path, TD_NODE_NONE};
-use topdown_report::model::{Figures, Item, Machine, Process, ProcessEnd, Report};
+use topdown_report::model::{Figures, Item, Machine, Process, ProcessEnd, Report, Run};
 use topdown_report::nodes::NodeInterval;
 use topdown_report::timeline::{SeriesSubject, TimelineInterval};
 use topdown_report::{clean, pattern};
@@ -56,27 +57,25 @@ type Take<'t> = dyn FnMut(&Row) -> io::Result<()> + 't;
 pub fn each(report: &Report, take: &mut Take) -> io::Result<()> {
     let run = report.run.as_ref();
     let rank = run.and_then(|_| pattern::rank_among(std::env::vars_os()));
-    let of_all = report.processes.first().and_then(|process| process.host.as_ref());
-    let of_all = of_all.filter(|host| report.processes.iter().all(|one| one.host.as_ref() == Some(host)));
     let run_of = Subject {
-        host: run.map(|run| clean(&run.host)),
+        host: run.map(|run| clean(&run.host)).filter(|host| !host.is_empty()).or_else(|| host_here(run)),
         rank: rank.map(|rank| clean(&rank.to_string_lossy())),
         ..Subject::default()
     };
     let started = report.processes.iter().map(|process| process.started_unix_ns).min();
-    let command = match (run, report.processes.as_slice()) {
-        (Some(run), _) => Some(clean(&run.command)),
-        (None, [process]) => Some(clean(&process.command)),
-        _ => None,
-    };
+    let command = run
+        .map(|run| clean(&run.command))
+        .or_else(|| common(report, |process| Some(process.command.as_str())).map(clean));
     let machine = match report.machines.as_slice() {
         [machine] => Some(machine),
         _ => None,
     };
     let mut whole = with_machine(run_of.clone(), machine);
-    whole.host = whole.host.or_else(|| of_all.map(|host| clean(host)));
+    whole.host = whole.host.or_else(|| common(report, |process| process.host.as_deref()).map(clean));
+    whole.rank = whole.rank.or_else(|| common(report, |process| process.rank.as_deref()).map(clean));
     whole.command = command;
-    whole.started_unix_ns = run.and_then(|run| unix_ns(&run.started)).or_else(|| started.map(signed));
+    whole.started_unix_ns =
+        run.and_then(began_unix_ns).or_else(|| started.filter(|_| run.is_none()).map(signed));
     whole.pid = run.and_then(|run| run.pid).map(i64::from);
     whole.path = path_of(&report.machines);
     item(&Subject { what: "whole", ..whole.clone() }, &report.whole, take)?;
@@ -136,6 +135,24 @@ pub fn each(report: &Report, take: &mut Take) -> io::Result<()> {
     Ok(())
 }
 
+/// What all processes have in common.
+fn common<'r>(report: &'r Report, of: impl Fn(&'r Process) -> Option<&'r str>) -> Option<&'r str> {
+    let first = of(report.processes.first()?);
+    first.filter(|_| report.processes.iter().all(|process| of(process) == first))
+}
+
+/// Where what has just run did, if it is no command that says so.
+fn host_here(run: Option<&Run>) -> Option<String> {
+    let name = run.and_then(|_| std::fs::read_to_string("/proc/sys/kernel/hostname").ok())?;
+    Some(clean(name.trim())).filter(|name| !name.is_empty())
+}
+
+/// When a run began. (Of what is no command, before as much time as it took)
+fn began_unix_ns(run: &Run) -> Option<i64> {
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).ok();
+    unix_ns(&run.started).or_else(|| Some(signed((now()?.as_nanos() as u64).saturating_sub(run.wall_ns))))
+}
+
 fn of_process(run: &Subject, process: &Process, machines: &[Machine]) -> Subject {
     let ended = match process.ended {
         ProcessEnd::Exited => "exited",
@@ -188,14 +205,14 @@ fn figures(of: &Subject, figures: &Figures, take: &mut Take) -> io::Result<()> {
     let (time_ns, wall_ns) = (figures.time_ns().map(signed), figures.wall_ns().map(signed));
     let of = Subject { time_ns, wall_ns, ..of.clone() };
     all(&of, figures.slots(), take)?;
-    figures.tree.0.iter().try_for_each(|one| node(&of, one, one.whole, take))
+    figures.tree.0.iter().try_for_each(|one| node(&of, one, take))
 }
 
 fn interval(of: &mut Subject, interval: &TimelineInterval, take: &mut Take) -> io::Result<()> {
     (of.begin_ns, of.end_ns) = (Some(signed(interval.begin_ns)), Some(signed(interval.end_ns)));
     of.time_ns = Some(signed(interval.time_ns));
     all(of, Some(interval.slots), take)?;
-    interval.nodes.iter().try_for_each(|one| node(of, one, interval.slots as f64, take))
+    interval.nodes.iter().try_for_each(|one| node(of, one, take))
 }
 
 fn all(of: &Subject, slots: Option<u64>, take: &mut Take) -> io::Result<()> {
@@ -213,8 +230,8 @@ fn all(of: &Subject, slots: Option<u64>, take: &mut Take) -> io::Result<()> {
     })
 }
 
-fn node(of: &Subject, node: &NodeInterval, whole: f64, take: &mut Take) -> io::Result<()> {
-    let kind = node.kind;
+fn node(of: &Subject, node: &NodeInterval, take: &mut Take) -> io::Result<()> {
+    let NodeInterval { kind, whole, .. } = *node;
     let parent = Some(kind.parent).filter(|parent| *parent != TD_NODE_NONE).and_then(topdown::metric);
     let amount = |share: f64| Some(share * whole);
     take(&Row {
