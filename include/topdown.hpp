@@ -79,6 +79,7 @@ class counter {
 public:
     /* Counts nothing. */
     explicit counter(std::nullptr_t) noexcept {}
+    explicit counter(int) = delete; /* no 0 for nullptr */
     counter(counter &&other) noexcept : handle(std::exchange(other.handle, nullptr)) {}
     counter &operator=(counter &&other) noexcept
     {
@@ -92,15 +93,15 @@ public:
     counter &operator=(const counter &) = delete;
     ~counter() { td_close(handle); }
 
-    static counter open(const td_options &options, std::error_code &code) noexcept
+    [[nodiscard]] static counter open(const td_options &options, std::error_code &code) noexcept
     {
         counter opened(nullptr);
         code = code_of(td_open(&opened.handle, &options));
         return opened;
     }
-    static counter open(std::error_code &code) noexcept { return open(options(), code); }
+    [[nodiscard]] static counter open(std::error_code &code) noexcept { return open(options(), code); }
 
-    td_sample read(std::error_code &code) noexcept
+    [[nodiscard]] td_sample read(std::error_code &code) noexcept
     {
         td_sample sample;
         const int failed = td_read(handle, &sample);
@@ -108,7 +109,7 @@ public:
         return failed ? td_sample{} : sample;
     }
     void reset(std::error_code &code) noexcept { code = code_of(td_reset(handle)); }
-    td_info info(std::error_code &code) const noexcept
+    [[nodiscard]] td_info info(std::error_code &code) const noexcept
     {
         td_info info{};
         code = code_of(td_get_info(handle, &info));
@@ -117,14 +118,14 @@ public:
 
 #if TOPDOWN_EXCEPTIONS
     explicit counter(const td_options &options = topdown::options()) { detail::check(td_open(&handle, &options)); }
-    td_sample read()
+    [[nodiscard]] td_sample read()
     {
         td_sample sample;
         detail::check(td_read(handle, &sample));
         return sample;
     }
     void reset() { detail::check(td_reset(handle)); }
-    td_info info() const
+    [[nodiscard]] td_info info() const
     {
         td_info info{};
         detail::check(td_get_info(handle, &info));
@@ -139,14 +140,14 @@ private:
     td_t *handle = nullptr;
 };
 
-inline td_l1 level1(const td_sample &from, const td_sample &to, std::error_code &code) noexcept
+[[nodiscard]] inline td_l1 level1(const td_sample &from, const td_sample &to, std::error_code &code) noexcept
 {
     td_l1 shares{};
     code = code_of(td_decode_l1(&from, &to, &shares));
     return shares;
 }
 
-inline td_l2 level2(const td_sample &from, const td_sample &to, std::error_code &code) noexcept
+[[nodiscard]] inline td_l2 level2(const td_sample &from, const td_sample &to, std::error_code &code) noexcept
 {
     td_l2 shares{};
     code = code_of(td_decode_l2(&from, &to, &shares));
@@ -154,7 +155,7 @@ inline td_l2 level2(const td_sample &from, const td_sample &to, std::error_code 
 }
 
 /* All nodes that were measured, as td_decode_tree has them. Throws std::bad_alloc alone. */
-inline std::vector<td_node> tree(const td_sample &from, const td_sample &to, std::error_code &code)
+[[nodiscard]] inline std::vector<td_node> tree(const td_sample &from, const td_sample &to, std::error_code &code)
 {
     std::uint32_t count = 0;
     code = code_of(td_decode_tree(&from, &to, nullptr, 0, &count));
@@ -165,21 +166,21 @@ inline std::vector<td_node> tree(const td_sample &from, const td_sample &to, std
 }
 
 #if TOPDOWN_EXCEPTIONS
-inline td_l1 level1(const td_sample &from, const td_sample &to)
+[[nodiscard]] inline td_l1 level1(const td_sample &from, const td_sample &to)
 {
     td_l1 shares{};
     detail::check(td_decode_l1(&from, &to, &shares));
     return shares;
 }
 
-inline td_l2 level2(const td_sample &from, const td_sample &to)
+[[nodiscard]] inline td_l2 level2(const td_sample &from, const td_sample &to)
 {
     td_l2 shares{};
     detail::check(td_decode_l2(&from, &to, &shares));
     return shares;
 }
 
-inline std::vector<td_node> tree(const td_sample &from, const td_sample &to)
+[[nodiscard]] inline std::vector<td_node> tree(const td_sample &from, const td_sample &to)
 {
     std::error_code code;
     std::vector<td_node> nodes = tree(from, to, code);

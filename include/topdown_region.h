@@ -106,7 +106,8 @@ static inline int td_region_end(const char *name)
 namespace topdown {
 
 /* A region as long as this object: `topdown::region guard("solve");`. It ends when the block is left, by an exception as
- * well. The name is not copied. */
+ * well. The name is not copied: it
+ * has to last as long as the object, which `guard(text().c_str())` does not. */
 #if TD_REGION_ENABLED
 class region {
     const char *name_;
