@@ -269,6 +269,10 @@ failures: ## make the tables of docs/failures.md from the code
 cpus: ## make the table of docs/cpus.md from the code
 	TOPDOWN_WRITE_CPUS=1 $(CARGO) test --locked -p topdown-cli --test list
 
+# (a shell and sed read them)
+PATHS = $(DESTDIR)$(PREFIX)$(BINDIR)$(LIBDIR)$(INCLUDEDIR)$(DATADIR)
+PLAIN_PATHS = @case '$(subst ','\'',$(PATHS))' in *[!A-Za-z0-9/._+,:@%~-]*) \
+	echo "DESTDIR, PREFIX and the other directories may have letters, digits and /._+,:@%~- alone" >&2; exit 1;; esac
 # (paths below PREFIX are relative to it, so that `pkg-config --define-prefix` finds a tree that was moved)
 BELOW_PREFIX = $(patsubst $(PREFIX)/%,$${prefix}/%,$(1))
 INSTALLED := topdown.h topdown.hpp topdown_inline.h topdown_region.h topdown_record.h topdown_benchmark.h
@@ -278,6 +282,7 @@ CONFIGURE = sed -e 's|@version@|$(VERSION)|; s|@prefix@|$(PREFIX)|; s|@libdir@|$
 SHARED = man/man1/topdown*.1 bash-completion/completions/topdown zsh/site-functions/_topdown fish/vendor_completions.d/topdown.fish
 
 install: all ## install commands, libraries, headers, pkg-config and CMake files, man pages and completions under DESTDIR and PREFIX
+	$(PLAIN_PATHS)
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(LIBDIR)/cmake/topdown $(DESTDIR)$(INCLUDEDIR)/jevents $(DESTDIR)$(DATADIR)
 	install -m 755 $(OUT)/topdown $(COMMANDS) $(DESTDIR)$(BINDIR)
 	install -m 755 $(LIB) $(DESTDIR)$(LIBDIR)/libtopdown.so.$(VERSION)
@@ -300,6 +305,7 @@ install: all ## install commands, libraries, headers, pkg-config and CMake files
 	$(TOPDOWN) share-files $(DESTDIR)$(DATADIR)
 
 uninstall: ## take away what install put there
+	$(PLAIN_PATHS)
 	rm -f $(addprefix $(DESTDIR)$(BINDIR)/,topdown $(notdir $(COMMANDS)))
 	rm -f $(DESTDIR)$(LIBDIR)/libtopdown* $(DESTDIR)$(LIBDIR)/libjevents* $(addprefix $(DESTDIR)$(LIBDIR)/pkgconfig/,topdown.pc topdown-record.pc jevents.pc)
 	rm -f $(addprefix $(DESTDIR)$(INCLUDEDIR)/,$(INSTALLED) $(JEVENTS_NAMES)) $(addprefix $(DESTDIR)$(DATADIR)/,$(SHARED))
