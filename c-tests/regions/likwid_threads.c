@@ -3,11 +3,19 @@
 #include <likwid.h>
 #include <omp.h>
 #include <stdio.h>
+#include <time.h>
 #include <stdlib.h>
 
 static int wrong;
 
 #define SAYS(condition) do { if (!(condition)) { printf("line %d: not " #condition "\n", __LINE__); wrong = 1; } } while (0)
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
 
 int main(void)
 {
@@ -53,6 +61,8 @@ int main(void)
         for (int turn = 0; turn < 3; turn++) { /* also within another region, and not counted twice within itself */
             LIKWID_MARKER_START(turn ? "around" : "alone");
             LIKWID_MARKER_START("asked for");
+            for (const double begun = now(); now() < begun + 1e-3;)
+                ;
             LIKWID_MARKER_STOP("asked for");
             LIKWID_MARKER_STOP(turn ? "around" : "alone");
         }
@@ -61,10 +71,12 @@ int main(void)
         LIKWID_MARKER_RESET("asked for");
         LIKWID_MARKER_GET("asked for", &events, values, &seconds, &calls);
         SAYS(calls == 0 && seconds == 0);
+        const double begun = now();
         LIKWID_MARKER_START("asked for");
         LIKWID_MARKER_STOP("asked for");
+        const double elapsed = now() - begun;
         LIKWID_MARKER_GET("asked for", &events, values, &seconds, &calls);
-        SAYS(calls == 1 && seconds > 0 && seconds < first);
+        SAYS(calls == 1 && seconds > 0 && seconds <= elapsed); /* without what was before the reset */
     }
     LIKWID_MARKER_CLOSE;
     if (!wrong)
