@@ -20,11 +20,11 @@ has f0 || fails "in a mount namespace: no names"
 ! grep -qF '[unknown in app:' "$scratch/r.csv" || fails "in a mount namespace: unknown"
 
 truncate -s 1M "$scratch/storm"
-exec 3<> "$scratch/storm"
+exec 3<> "$scratch/storm" 4< "$programs/lib/storms" # (which may be in /tmp)
 finally "rm -f /tmp/perf-1.map"
 echo "0 fffffffffffff other" > /tmp/perf-1.map
 "${record[@]}" -o "$scratch/r.csv" -- unshare -m -p -f --propagation private sh -c \
-  "mount -t tmpfs none /tmp && exec $programs/lib/storms jit /dev/fd/3" || [ $? = 25 ]
+  "mount -t tmpfs none /tmp && exec /proc/self/fd/4 jit /dev/fd/3" || [ $? = 25 ]
 grep -qF '"j0","[jit]",own,' "$scratch/r.csv" || fails "in a process namespace: no names"
 ! grep -qF '"other"' "$scratch/r.csv" || fails "in a process namespace: names of another one"
 
