@@ -17,6 +17,7 @@ JEVENTS := $(OUT)/static/libjevents.a
 RECORD := $(OUT)/static/libtopdown-record.a
 # what writes man pages and completions: of a build for another machine, this one's
 TOPDOWN ?= $(OUT)/topdown
+MPI := $(OUT)/libtopdown-mpi.so
 COMMANDS := $(addprefix $(OUT)/,listevents showevent event-rmap)
 WARNINGS := -Wall -Wextra -Wpedantic -Werror
 INCLUDES := -Iinclude -Ic-tests/include -Ic-tests
@@ -39,7 +40,7 @@ PROGRAMS := $(addprefix target/c-tests/,$(TESTS)) $(patsubst %.c,target/%,$(wild
 vpath %.c $(SUBJECTS)
 vpath %.cpp $(SUBJECTS)
 
-all: $(LIB) $(JEVENTS) $(RECORD) $(COMMANDS) ## build libraries and commands
+all: $(LIB) $(JEVENTS) $(RECORD) $(COMMANDS) $(MPI) ## build libraries and commands
 
 # Cargo is asked only if a source is newer: what was built here runs where no compiler is.
 $(LIB): $(SOURCES)
@@ -57,6 +58,10 @@ $(JEVENTS): $(LIB) abi/archive abi/jevents-symbols.txt
 
 $(RECORD): $(LIB) abi/archive abi/record-symbols.txt
 	@abi/archive $(OUT)/libtopdown_recorder.a $@ abi/record-symbols.txt
+
+$(MPI): mpi/topdown_mpi.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O2 -g -fPIC -shared -fvisibility=hidden $(WARNINGS) $< -o $@ -ldl
 
 $(COMMANDS): $(OUT)/%: jevents/commands/%.c $(JEVENTS) $(JEVENTS_HEADERS)
 	$(CC) -std=gnu11 $(CFLAGS) $(WARNINGS) -Iinclude/jevents $< -o $@ $(JEVENTS) -pthread -ldl -lm
@@ -289,6 +294,7 @@ install: all ## install commands, libraries, headers, pkg-config and CMake files
 	install -m 755 $(OUT)/libtopdown_preload.so $(DESTDIR)$(LIBDIR)/libtopdown-preload.so
 	install -m 755 $(OUT)/libtopdown_recorder.so $(DESTDIR)$(LIBDIR)/libtopdown-record.so.0
 	install -m 755 $(OUT)/libjevents.so $(DESTDIR)$(LIBDIR)/libjevents.so.1
+	install -m 755 $(MPI) $(DESTDIR)$(LIBDIR)/libtopdown-mpi.so
 	ln -sf libtopdown.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libtopdown.so.0
 	ln -sf libtopdown.so.0 $(DESTDIR)$(LIBDIR)/libtopdown.so
 	ln -sf libtopdown-record.so.0 $(DESTDIR)$(LIBDIR)/libtopdown-record.so

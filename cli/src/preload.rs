@@ -65,6 +65,19 @@ pub fn list(library: &Path, before: Option<OsString>) -> OsString {
     named(if Path::new(MUSL).exists() && expands(GNU_ROOT) { GNU_ROOT } else { "" }, library, before)
 }
 
+/// Makes regions of MPI's functions: beside the library, and loaded into ranks alone (docs/mpi.md).
+const MPI: &str = "libtopdown-mpi.so";
+/// 0: it is not loaded.
+const NO_MPI: &str = "TOPDOWN_MPI";
+
+/// What is loaded besides into a rank of a job, before what is to be loaded anyway; None: this is no rank.
+pub fn of_ranks(library: &Path, before: Option<OsString>) -> Option<OsString> {
+    let is_wanted = std::env::var_os(NO_MPI).is_none_or(|value| value != "0");
+    let mpi = library.with_file_name(MPI);
+    let is_rank = is_wanted && topdown_report::pattern::rank_among(std::env::vars_os()).is_some();
+    if is_rank && mpi.exists() { Some(list(&mpi, before)) } else { None }
+}
+
 fn named(root: &str, library: &Path, before: Option<OsString>) -> OsString {
     let mut all = OsString::from(root);
     all.push(library);

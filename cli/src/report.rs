@@ -9,8 +9,11 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use topdown_report::model::Run;
 use topdown_report::terminal::{Layout, Progress, Stream, say_written};
-use topdown_report::{Claim, Format, merge_telling, render_for};
+use topdown_report::{
+    Claim, Format, JobDirectory, JobPlace, Joined, Left, OutsideCount, Report, merge_telling, render_for,
+};
 use topdown_table::run;
 
 /// Options of `topdown report`.
@@ -20,6 +23,9 @@ pub struct Arguments {
     /// standard output]. In the name, %p stands for the id of the process that was measured, %h for the host, %n for its program, %t for the time
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// FILE before patterns in it were replaced
+    #[arg(skip)]
+    named: Option<PathBuf>,
     /// What that file was when the program began
     #[arg(long, hide = true, requires = "run")]
     output_was: Option<String>,
@@ -27,7 +33,8 @@ pub struct Arguments {
     /// tables are removed then
     #[arg(long, value_name = "NUMBER", hide = true)]
     run: Option<String>,
-    /// Table files (*.topdown), one of each process, and directories: all table files in them
+    /// Table files (*.topdown), one of each process; directories: all table files in them; or the directory NAME.ranks-JOB in which ranks of a
+    /// job have left theirs
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 }
@@ -41,6 +48,7 @@ Exit status: 0; 1 if a file is no table file or the report cannot be written; 2 
 
 /// Exit status 0 if the report was written.
 pub fn run(mut arguments: Arguments) -> ExitCode {
+    arguments.named = arguments.output.clone();
     let named = arguments.take_directories().and_then(|()| {
         arguments.leave_out_empty();
         arguments.name_output()
@@ -66,7 +74,7 @@ impl Arguments {
         }
         let mut files = Vec::new();
         for file in std::mem::take(&mut self.files) {
-            if !file.is_dir() {
+            if !file.is_dir() || topdown_report::is_job(&file) {
                 files.push(file);
                 continue;
             }
@@ -118,6 +126,15 @@ impl Arguments {
 }
 
 fn of_files(arguments: &Arguments) -> io::Result<()> {
+    if let ([directory], None) = (&arguments.files[..], &arguments.run) {
+        if topdown_report::is_job(directory) {
+            let report = topdown_report::report_of(directory)?;
+            let format = Format::of(arguments.output.as_deref())?;
+            written(&report, arguments.output.as_deref(), format)?;
+            arguments.output.iter().for_each(|path| say_written("report", path));
+            return Ok(());
+        }
+    }
     match &arguments.output {
         // -o *.topdown: the first of them would be replaced
         Some(path) if path.extension() == Some(OsStr::new(TABLE)) => Err(io::Error::other(format!(
@@ -138,9 +155,13 @@ fn write(files: &[PathBuf], output: Option<&Path>, format: Format) -> io::Result
     let mut progress = Progress::of("reading table files");
     let report = merge_telling(files, None, |done| progress.at(done, files.len()))?;
     drop(progress);
+    written(&report, output, format)
+}
+
+fn written(report: &Report, output: Option<&Path>, format: Format) -> io::Result<()> {
     match output {
-        Some(_) => topdown_report::write(&report, output, format),
-        None => print(&render_for(&report, format, &Layout::of(Stream::Output))),
+        Some(_) => topdown_report::write(report, output, format),
+        None => print(&render_for(report, format, &Layout::of(Stream::Output))),
     }
 }
 
@@ -164,6 +185,10 @@ fn of_run(arguments: &Arguments, token: &str) -> io::Result<()> {
     if arguments.output.as_deref().is_some_and(leads_elsewhere) {
         return Err(failed(&"another user has put a link, a FIFO or a device there"));
     }
+    if of_rank(arguments, &files).map_err(|error| failed(&error))? {
+        let _ = fs::remove_dir(directory); // unless others have files in it
+        return Ok(());
+    }
     let place = arguments.output.as_deref().map(|path| {
         let claim = arguments.output_was.as_deref().and_then(|state| Claim::since(path, state));
         claim.map_or_else(|| path.to_path_buf(), |claim| claim.place())
@@ -178,6 +203,39 @@ fn of_run(arguments: &Arguments, token: &str) -> io::Result<()> {
     }
     let _ = fs::remove_dir(directory); // unless others have files in it
     Ok(())
+}
+
+/// Leaves the tables of a rank of a job for the report of all, and writes that, if it is for this one to do. Whether it is a rank.
+fn of_rank(arguments: &Arguments, files: &[PathBuf]) -> io::Result<bool> {
+    let (Some(output), Some(named)) = (&arguments.output, &arguments.named) else { return Ok(false) };
+    let header = run::header(&arguments.files[0])?;
+    let pid = header.pid as u32;
+    let Some(place) = JobPlace::of_report((named, output), (pid, &sys::host()), sys::environment_of(pid))
+    else {
+        return Ok(false);
+    };
+    let command = topdown_table::text(&header.command);
+    let own = arguments.files[0].parent().unwrap_or(Path::new(".")).to_path_buf();
+    let was = arguments.output_was.as_deref();
+    let about = (sys::host(), command.clone(), own);
+    let job = match JobDirectory::join((named, output, was), place, about) {
+        Joined::Job(job) => job,
+        Joined::Alone(why) => {
+            why.iter().for_each(|why| say(why));
+            return Ok(false);
+        }
+    };
+    let run = Run { command, host: sys::host(), ..Run::default() };
+    let outside = OutsideCount { run, ..OutsideCount::default() };
+    let format = Format::of(Some(output)).unwrap_or(Format::Text);
+    let left = job.leave(files, &outside, ("", true), |report, path| {
+        topdown_report::write(report, Some(path), format)
+    })?;
+    if let Left::Report(made) = left {
+        // (of those before the last nobody needs to know)
+        made.complete.then(|| say(&made.text()));
+    }
+    Ok(true)
 }
 
 /// Whether another user, who is not root, has a link, a FIFO or the like of this name: who writes to it writes where that

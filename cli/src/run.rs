@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 use topdown::{Options, SourceKind, TopDown};
-use topdown_report::{Claim, Format, Output, OutsideCount, Report};
+use topdown_report::{Claim, Format, JobDirectory, JobPlace, Joined, Left, Output, OutsideCount, Report};
 
 /// What the library inside counts.
 const SOURCE: &str = "TOPDOWN_SOURCE";
@@ -85,6 +85,9 @@ pub struct Arguments {
     /// The library to load into the command [default: libtopdown-preload.so beside `topdown` or in ../lib]
     #[arg(long, value_name = "FILE", env = "TOPDOWN_PRELOAD")]
     preload: Option<PathBuf>,
+    /// FILE before patterns in it were replaced
+    #[arg(skip)]
+    named: Option<PathBuf>,
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -103,6 +106,7 @@ measured than --require says.";
 /// Exit status of the command.
 pub fn run(mut arguments: Arguments) -> ExitCode {
     let program = arguments.command.first();
+    arguments.named = arguments.output.clone();
     for file in arguments.output.iter_mut().chain(&mut arguments.timeline) {
         match sys::named(file, program) {
             Ok(named) => *file = named,
@@ -173,6 +177,24 @@ impl Arguments {
         // (a level that one group holds may be the library's, by registers)
         let source = if self.outside { SourceKind::Counters } else { SourceKind::Automatic };
         TurnPlan::of(self.td_level, &self.deep, &LevelTrial { cpus: None, kernel: false, source })
+    }
+
+    /// Where the report goes: as a rank of a job into that of all, unless its name tells ranks, processes or hosts apart.
+    fn destination(&self, format: Format, directory: &Directory) -> Destination {
+        let (Some(output), Some(named)) = (&self.output, &self.named) else { return Destination::Terminal };
+        let pid = std::process::id();
+        let has_report = format != Format::Trace;
+        let place = JobPlace::of_report((named, output), (pid, &sys::host()), sys::environment_of(pid))
+            .filter(|_| has_report);
+        if let Some(place) = place {
+            let words: Vec<_> = self.command.iter().map(|word| word.to_string_lossy()).collect();
+            let about = (sys::host(), words.join(" "), directory.path.clone());
+            match JobDirectory::join((named, output, None), place, about) {
+                Joined::Job(job) => return Destination::Job(job),
+                Joined::Alone(why) => why.iter().for_each(|why| say(why)),
+            }
+        }
+        Destination::File(Claim::of(output))
     }
 
     /// Whether the command has regions, as far as that is known before it runs.
@@ -327,7 +349,7 @@ fn reported(
     let attend = |count: &mut Option<OutsideGroups>, pid, start| {
         count.iter_mut().for_each(|count| count.attend(pid, start));
     };
-    let claim = arguments.output.as_deref().map(Claim::of);
+    let goes_to = arguments.destination(format, &directory);
     let (ran, count) =
         sys::run_attended(&mut command, watch, attend).map_err(|error| not_run(program, &error))?;
     drop(endpoint);
@@ -347,8 +369,55 @@ fn reported(
         }
         (None, Some(_)) => None,
     };
-    let lacks = write_report(arguments, &mut directory, outside, why_not, (format, claim));
+    let lacks = write_report(arguments, &mut directory, outside, why_not, (format, goes_to));
     judged(ran.end, lacks)
+}
+
+/// Where a report goes.
+enum Destination {
+    /// Standard error.
+    Terminal,
+    /// A file of its own.
+    File(Claim),
+    /// The file of a job, of which this is a rank.
+    Job(Box<JobDirectory>),
+}
+
+/// Leaves what a rank of a job has measured for the report of all, and writes that, if it is the last. What the rank's own report lacks
+/// of what is required.
+fn leave_job(
+    arguments: &Arguments,
+    directory: &mut Directory,
+    (outside, trouble): (OutsideCount, &str),
+    (format, job): (Format, JobDirectory),
+) -> Option<String> {
+    let tables = directory.tables().unwrap_or_default();
+    let mut lacks = None;
+    if arguments.require.is_some() || arguments.timeline.is_some() {
+        lacks = arguments.require.map(|_| "there is no report".into());
+        match topdown_report::merge(&tables, Some(outside.clone())) {
+            Ok(report) => {
+                lacks = arguments.require.and_then(|require| require.lacks(&report));
+                write_timeline(&report, arguments.timeline.as_deref());
+            }
+            Err(error) => say(&format!("no report of this rank: {error}")),
+        }
+    }
+    let path = job.path().to_path_buf();
+    let left = job.leave(&tables, &outside, (trouble, false), |report, path| {
+        topdown_report::write(report, Some(path), format)?;
+        came_to_nothing(arguments, report).for_each(|line| say(&line));
+        Ok(())
+    });
+    match left {
+        Ok(Left::Others) => {}
+        Ok(Left::Report(made)) => say(&made.text()),
+        Err(error) => {
+            let figures = if tables.iter().any(|table| table.exists()) { directory.keep() } else { &path };
+            say(&format!("no report: {error}; the figures are in {}", figures.display()));
+        }
+    }
+    lacks
 }
 
 /// Writes the report of a command that has ended, or says why there is none. `why_not`: why nothing in it was measured; empty: that
@@ -358,7 +427,7 @@ fn write_report(
     directory: &mut Directory,
     mut outside: OutsideCount,
     why_not: Option<String>,
-    (format, claim): (Format, Option<Claim>),
+    (format, goes_to): (Format, Destination),
 ) -> Option<String> {
     let program = arguments.command[0].as_os_str();
     let tables = directory.tables().unwrap_or_default();
@@ -377,7 +446,11 @@ fn write_report(
             say(&format!("counted from outside alone: {why}"));
         }
     }
-    let output = claim.as_ref().map(Claim::place);
+    let output = match goes_to {
+        Destination::Job(job) => return leave_job(arguments, directory, (outside, &trouble), (format, *job)),
+        Destination::File(claim) => Some(claim.place()),
+        Destination::Terminal => None,
+    };
     let output = output.as_deref();
     let mut lacks = arguments.require.map(|_| "there is no report".into());
     let written = topdown_report::merge(&tables, Some(outside)).and_then(|report| {
@@ -412,7 +485,9 @@ fn endpoint(arguments: &Arguments, directory: &Directory) -> Result<Option<Endpo
 
 /// Has the library loaded into the command and into all that it starts.
 fn load(command: &mut Command, arguments: &Arguments, library: &Path, directory: &Directory) {
-    command.env("LD_PRELOAD", preload::list(library, std::env::var_os("LD_PRELOAD")));
+    let before = std::env::var_os("LD_PRELOAD");
+    let others = preload::of_ranks(library, before.clone()).or(before);
+    command.env("LD_PRELOAD", preload::list(library, others));
     command.env("TOPDOWN_OUTPUT", directory.output());
     match topdown_seam::seccomp::filters() {
         Some(filters) => command.env(FILTERS, filters.to_string()),

@@ -287,6 +287,19 @@ pub fn named(path: &Path, program: Option<&OsString>) -> io::Result<PathBuf> {
 
 /// The same for another process, whose rank its own environment tells as long as it is there.
 pub fn named_for(path: &Path, pid: u32, program: Option<&OsString>) -> io::Result<PathBuf> {
+    let digits: String = local_time().chars().take(19).filter(|c| c.is_ascii_digit() || *c == 'T').collect();
+    let names = pattern::PatternNames {
+        pid,
+        host: host(),
+        program: program.cloned().unwrap_or_else(|| "topdown".into()),
+        time: digits.replace('T', "-"),
+        rank: pattern::rank_among(environment_of(pid).into_iter()),
+    };
+    pattern::named(path, &names)
+}
+
+/// The environment that a process was executed with, or where that cannot be read, this one's.
+pub fn environment_of(pid: u32) -> Vec<(OsString, OsString)> {
     let environment = |bytes: Vec<u8>| -> Vec<(OsString, OsString)> {
         let owned = |text: &[u8]| OsStr::from_bytes(text).to_owned();
         let variable = |text: &[u8]| {
@@ -295,17 +308,7 @@ pub fn named_for(path: &Path, pid: u32, program: Option<&OsString>) -> io::Resul
         };
         bytes.split(|byte| *byte == 0).filter_map(variable).collect()
     };
-    let told = std::fs::read(format!("/proc/{pid}/environ"))
-        .map_or_else(|_| std::env::vars_os().collect(), environment);
-    let digits: String = local_time().chars().take(19).filter(|c| c.is_ascii_digit() || *c == 'T').collect();
-    let names = pattern::PatternNames {
-        pid,
-        host: host(),
-        program: program.cloned().unwrap_or_else(|| "topdown".into()),
-        time: digits.replace('T', "-"),
-        rank: pattern::rank_among(told.into_iter()),
-    };
-    pattern::named(path, &names)
+    std::fs::read(format!("/proc/{pid}/environ")).map_or_else(|_| std::env::vars_os().collect(), environment)
 }
 
 /// Whether this kernel maps a vDSO into each program.

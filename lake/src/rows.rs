@@ -72,7 +72,7 @@ pub fn each(report: &Report, take: &mut Take) -> io::Result<()> {
     };
     let mut whole = with_machine(run_of.clone(), machine);
     whole.host = whole.host.or_else(|| common(report, |process| process.host.as_deref()).map(clean));
-    whole.rank = whole.rank.or_else(|| common(report, |process| process.rank.as_deref()).map(clean));
+    whole.rank = whole.rank.or_else(|| common(report, |process| process.rank).map(|rank| rank.to_string()));
     whole.command = command;
     whole.started_unix_ns =
         run.and_then(began_unix_ns).or_else(|| started.filter(|_| run.is_none()).map(signed));
@@ -136,7 +136,7 @@ pub fn each(report: &Report, take: &mut Take) -> io::Result<()> {
 }
 
 /// What all processes have in common.
-fn common<'r>(report: &'r Report, of: impl Fn(&'r Process) -> Option<&'r str>) -> Option<&'r str> {
+fn common<'r, T: PartialEq + Copy>(report: &'r Report, of: impl Fn(&'r Process) -> Option<T>) -> Option<T> {
     let first = of(report.processes.first()?);
     first.filter(|_| report.processes.iter().all(|process| of(process) == first))
 }
@@ -161,7 +161,7 @@ fn of_process(run: &Subject, process: &Process, machines: &[Machine]) -> Subject
     };
     Subject {
         host: process.host.as_deref().map(clean).or_else(|| run.host.clone()),
-        rank: process.rank.as_deref().map(clean).or_else(|| run.rank.clone()),
+        rank: process.rank.map(|rank| rank.to_string()).or_else(|| run.rank.clone()),
         command: Some(clean(&process.command)),
         started_unix_ns: Some(signed(process.started_unix_ns)),
         pid: Some(process.pid.into()),

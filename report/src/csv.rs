@@ -6,7 +6,7 @@
 #![forbid(unsafe_code)]
 
 use crate::account::{BoundedShares, Level1, Level2};
-use crate::model::{Figures, Item, Report, SIMULATED_PATH};
+use crate::model::{Figures, Item, Process, Report, SIMULATED_PATH};
 use crate::nodes::NodeKind;
 use crate::timeline::{SeriesSubject, Timeline, TimelineInterval};
 use crate::words::{clean, simulated};
@@ -64,10 +64,12 @@ struct Columns<'r> {
     nodes: &'r [NodeKind],
     /// Those of time alone.
     times: bool,
+    /// The rank and its host.
+    ranks: bool,
     is_simulated: bool,
 }
 
-fn header(Columns { nodes, times, is_simulated }: Columns) -> String {
+fn header(Columns { nodes, times, ranks, is_simulated }: Columns) -> String {
     let mut names: Vec<String> = ["region", "pid", "tid", "thread", "ended"].map(String::from).into();
     names.extend(
         ["executions", "measured", "nested", "unended", "unbalanced", "missed", "split"].map(String::from),
@@ -87,6 +89,9 @@ fn header(Columns { nodes, times, is_simulated }: Columns) -> String {
     }
     if times {
         names.extend(["time_alone", "wall_ns", "exclusive_wall_ns"].map(String::from));
+    }
+    if ranks {
+        names.extend(["rank", "host"].map(String::from));
     }
     names.extend(is_simulated.then(|| PATH.into()));
     names.join(",") + "\n"
@@ -114,15 +119,19 @@ fn tree(row: &mut Vec<String>, nodes: &[NodeKind], figures: &Figures) {
     }
 }
 
+/// Which rank, and its host.
+type RankLabel<'a> = (Option<u32>, &'a str);
+
 /// Which thread, and whether it ended.
 type ThreadLabel<'a> = (String, String, &'a str, &'static str);
 
 fn line(
     out: &mut dyn Write,
-    Columns { nodes, times, is_simulated }: Columns,
+    Columns { nodes, times, ranks, is_simulated }: Columns,
     region: &str,
     (pid, tid, thread, ended): ThreadLabel,
     item: &Item,
+    of: RankLabel,
 ) -> io::Result<()> {
     let counts = &item.counts;
     let mut row = vec![field(region), pid, tid, field(thread), ended.into()];
@@ -145,6 +154,9 @@ fn line(
     if times {
         row.push(yes_or_no(Some(item.inclusive.time_alone.is_some())).into());
         row.extend([&item.inclusive, &item.exclusive].map(|figures| number(figures.wall_ns())));
+    }
+    if ranks {
+        row.extend([number(of.0), field(of.1)]);
     }
     row.extend(is_simulated.then(|| SIMULATED_PATH.into()));
     out.write_all((row.join(",") + "\n").as_bytes())
@@ -183,6 +195,10 @@ pub fn timeline(timeline: &Timeline, is_simulated: bool) -> String {
     out
 }
 
+fn rank_of(process: &Process) -> RankLabel<'_> {
+    (process.rank, process.host.as_deref().unwrap_or_default())
+}
+
 pub fn render(report: &Report) -> String {
     let mut bytes = Vec::new();
     write(report, &mut bytes).expect("memory takes it");
@@ -192,30 +208,42 @@ pub fn render(report: &Report) -> String {
 /// Line by line: a large report is never whole in memory.
 pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let is_simulated = simulated(report);
-    let columns = Columns { nodes: &report.nodes, times: report.time_alone.is_some(), is_simulated };
+    let columns = Columns {
+        nodes: &report.nodes,
+        times: report.time_alone.is_some(),
+        ranks: report.ranks_of.is_some(),
+        is_simulated,
+    };
     out.write_all(header(columns).as_bytes())?;
     let all = || (String::new(), String::new(), "", "");
-    line(out, columns, "", all(), &report.whole)?;
+    let no_rank = (None, "");
+    line(out, columns, "", all(), &report.whole, no_rank)?;
     let yes = |ended: bool| yes_or_no(Some(ended));
+    for rank in &report.ranks {
+        let ended = (String::new(), String::new(), "", yes(rank.ended == "exited"));
+        line(out, columns, "", ended, &rank.item, (Some(rank.rank), &rank.host))?;
+    }
     for process in &report.processes {
         let pid = process.pid.to_string();
         let ended = yes(process.ended != crate::model::ProcessEnd::Killed);
-        line(out, columns, "", (pid.clone(), String::new(), "", ended), &process.item)?;
+        let rank = rank_of(process);
+        line(out, columns, "", (pid.clone(), String::new(), "", ended), &process.item, rank)?;
         for thread in &process.threads {
             let who = (pid.clone(), thread.tid.to_string(), thread.name.as_str(), yes(thread.ended));
-            line(out, columns, "", who, &thread.item)?;
+            line(out, columns, "", who, &thread.item, rank)?;
         }
     }
     for one in report.outside.iter().flat_map(|outside| &outside.processes).filter(|one| one.is_unseen()) {
         let pid = one.pid.map_or("rest".into(), |pid| pid.to_string());
-        line(out, columns, "", (pid, String::new(), &one.name, ""), &one.item)?;
+        line(out, columns, "", (pid, String::new(), &one.name, ""), &one.item, no_rank)?;
     }
     for region in &report.regions {
-        line(out, columns, &region.name, all(), &region.item)?;
+        line(out, columns, &region.name, all(), &region.item, no_rank)?;
         for one in &region.threads {
-            let thread = &report.processes[one.place.0].threads[one.place.1];
+            let process = &report.processes[one.place.0];
+            let thread = &process.threads[one.place.1];
             let who = (one.pid.to_string(), one.tid.to_string(), thread.name.as_str(), yes(thread.ended));
-            line(out, columns, &region.name, who, &one.item)?;
+            line(out, columns, &region.name, who, &one.item, rank_of(process))?;
         }
     }
     Ok(())

@@ -9,6 +9,7 @@ mod colours;
 mod figures;
 pub mod page;
 mod processes;
+mod ranks;
 mod regions;
 mod threads;
 mod timeline;
@@ -41,6 +42,7 @@ pub fn render(report: &Report) -> String {
             (timeline::section(report.timeline.as_ref()))
             (wasted(report))
             (companion_figures(report))
+            (ranks::section(report))
             (regions::section(report))
             (processes::section(report))
             (threads::section(report))
@@ -49,6 +51,7 @@ pub fn render(report: &Report) -> String {
         } @else if report.run.is_some() && report.time_alone.is_none() {
             (unmeasured(report, &much))
         }
+        @if report.machines.is_empty() && report.time_alone.is_some() { (ranks::section(report)) }
         (times::section(report))
         @if report.machines.is_empty() && !report.steps.is_empty() {
             section.card #next { h2 { "What next" } (page::steps(&report.steps)) }

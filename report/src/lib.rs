@@ -24,8 +24,10 @@ pub mod timeline;
 mod verdict;
 
 mod input;
+mod job;
 mod output;
 pub mod pattern;
+mod ranks;
 pub mod terminal;
 mod words;
 
@@ -50,8 +52,9 @@ pub use csv::{cell, number, quoted, separated, yes_or_no};
 pub use demangle::function as function_name;
 pub use html::{chart, page};
 pub use input::{open_regular, read_whole, unreadable};
+pub use job::{JobDirectory, JobPlace, JobReport, Joined, Left, is_job, report_of};
 pub use merge::{Merging, OutsideCount, ProcessSums};
-pub use model::{Report, SCHEMA};
+pub use model::{RankEnd, Report, SCHEMA};
 pub use nodes::{NodeKind, ShareInterval};
 pub use output::{Claim, Output, Wait, is_stdout, stdout_was_closed, wait_for_readers_by};
 pub use topdown_table::clean;
@@ -254,11 +257,46 @@ pub fn merge_telling(
     outside: Option<OutsideCount>,
     mut tell: impl FnMut(usize),
 ) -> io::Result<Report> {
-    // (floating point sums depend on their order, and a report lists processes in that in which they began)
-    let mut files: Vec<_> = files.iter().map(|path| (topdown_table::began(path), path)).collect();
+    let (mut merging, mut symbols) = (Merging::default(), BTreeSet::new());
+    for (done, (path, _)) in in_order(files.iter().map(|path| (path, 0))).into_iter().enumerate() {
+        tell(done);
+        merging.add(&read_demangled(path, &mut symbols)?);
+    }
+    Ok(Report { symbols, ..merging.report(outside) })
+}
+
+/// A rank of a job, and where what it measured is.
+pub(crate) struct RankPart {
+    pub rank: u32,
+    pub host: String,
+    pub command: String,
+    pub end: RankEnd,
+    pub tables: Vec<PathBuf>,
+    /// None: it left nothing.
+    pub outside: Option<OutsideCount>,
+    /// Why nothing in it was measured; empty: something was.
+    pub trouble: String,
+}
+
+/// Merges ranks of a job of so many. `means`: what else can be measured of it here.
+///
+/// # Errors
+/// Those of [`merge`].
+pub(crate) fn merge_ranks(size: u32, parts: Vec<RankPart>, means: &steps::Means) -> io::Result<Report> {
+    let (mut merging, mut symbols) = (Merging::of_ranks(&parts), BTreeSet::new());
+    let files = parts.iter().enumerate().flat_map(|(k, part)| part.tables.iter().map(move |path| (path, k)));
+    for (path, part) in in_order(files) {
+        merging.add_to(part, &read_demangled(path, &mut symbols)?);
+    }
+    Ok(Report { symbols, ..merging.report_of_ranks(parts, (size, means)) })
+}
+
+/// Table files in the order in which their processes began, in which a report lists them. (Floating point sums depend on their order.)
+fn in_order<'p>(files: impl Iterator<Item = (&'p PathBuf, usize)>) -> Vec<(&'p PathBuf, usize)> {
+    let mut files: Vec<_> = files.map(|file| (topdown_table::began(file.0), file)).collect();
     files.sort_by_key(|(began, _)| *began);
     // (a copy or a link, or a file and its directory)
-    files.dedup_by(|(began, path), (first, kept)| {
+    files.dedup_by(|(began, (path, _)), (first, (kept, _))| {
         let is_same = began.is_some() && began == first;
         if is_same {
             let (path, kept) = (clean(&path.display().to_string()), clean(&kept.display().to_string()));
@@ -266,18 +304,18 @@ pub fn merge_telling(
         }
         is_same
     });
-    let (mut merging, mut symbols) = (Merging::default(), BTreeSet::new());
-    for (done, (_, path)) in files.into_iter().enumerate() {
-        tell(done);
-        let mut table = read(path)?;
-        for entry in &mut table.entries {
-            if let Some(function) = demangle::function(&entry.name) {
-                symbols.insert(std::mem::replace(&mut entry.name, function));
-            }
+    files.into_iter().map(|(_, file)| file).collect()
+}
+
+/// A table whose names are as the source has them; the symbols that they were.
+fn read_demangled(path: &Path, symbols: &mut BTreeSet<String>) -> io::Result<Table> {
+    let mut table = read(path)?;
+    for entry in &mut table.entries {
+        if let Some(function) = demangle::function(&entry.name) {
+            symbols.insert(std::mem::replace(&mut entry.name, function));
         }
-        merging.add(&table);
     }
-    Ok(Report { symbols, ..merging.report(outside) })
+    Ok(table)
 }
 
 /// A table file, of records that were counted by trees of metrics that this version has. (Of some that were not the file is damaged.)

@@ -1,13 +1,15 @@
 //! The sums in table files, merged into the model that all reports show.
 #![forbid(unsafe_code)]
 
+mod job;
 mod places;
 
+use crate::RankPart;
 use crate::account::{Account, Gaps};
 use crate::cpu_time::{CountedTime, CpuUse};
 use crate::model::{
     Cores, CountedCommand, Counts, Figures, Item, Machine, OutsideProcess, Overlap, Process, ProcessEnd,
-    Region, RegionOfThread, Report, Run, SCHEMA, Thread, TimeAlone, TimeFigures, TreeRegion, Whole,
+    Rank, Region, RegionOfThread, Report, Run, SCHEMA, Thread, TimeAlone, TimeFigures, TreeRegion, Whole,
 };
 use crate::steps::{KERNEL, Means, Step, steps};
 use crate::timeline::{Timeline, TimelineInterval};
@@ -79,10 +81,12 @@ struct MergedRegion {
     nests: bool,
     tally: ItemTally,
     threads: Vec<RegionOfThread>,
+    /// Of a job, of each rank by its place.
+    of_ranks: BTreeMap<usize, ItemTally>,
 }
 
 /// What was counted from outside: by a sum for each kind of core, those of the P-cores first.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct OutsideCount {
     /// The command.
     pub run: Run,
@@ -183,18 +187,52 @@ fn lacks(tree: &[RegionPlace]) -> bool {
 /// So many parts in a thousand are not worth a word.
 const FEW: u64 = 10;
 
-/// Table files on the way into a report. What is kept of each are the report's figures: ten thousand files have room.
-pub struct Merging {
+/// What the table files of one command, or of one rank of a job, have in all.
+struct PartTables {
     /// Of processes that counted slots, and of those of which clocks alone tell.
     wholes: [ItemTally; 2],
-    /// Regions by name, likewise.
-    regions: [HashMap<String, MergedRegion>; 2],
-    /// Those that began in no other.
+    /// Regions that began in no other.
     outermost: Account,
     /// Executions of some thread's regions are in no region's figures of slots.
     lacks: bool,
     /// What threads have counted of what the published metrics correct by.
     moved: Vec<(MovedSlots, u64)>,
+    processes: usize,
+    /// Clocks alone tell of all of these.
+    is_all_time: bool,
+}
+
+impl PartTables {
+    const NONE: PartTables = PartTables {
+        wholes: [ItemTally::NONE, ItemTally::NONE],
+        outermost: Account::NONE,
+        lacks: false,
+        moved: Vec::new(),
+        processes: 0,
+        is_all_time: true,
+    };
+
+    fn add(&mut self, table: &Table, threads: &[Vec<RegionPlace>]) {
+        let by_clocks = is_time_alone(&table.header);
+        self.wholes[usize::from(by_clocks)].add(&sum_of(threads));
+        for place in threads.iter().flatten().filter(|place| place.depth == 1) {
+            self.outermost.add(&place.tally.inclusive);
+        }
+        self.lacks |= threads.iter().any(|tree| lacks(tree));
+        let roots = table.entries.iter().filter(|entry| entry.kind == THREAD);
+        self.moved.extend(roots.filter_map(|entry| sum::of(entry)?.moved()));
+        self.processes += 1;
+        self.is_all_time &= by_clocks;
+    }
+}
+
+/// Table files on the way into a report. What is kept of each are the report's figures: ten thousand files have room.
+pub struct Merging {
+    parts: Vec<PartTables>,
+    /// Of a job, each part's rank and host.
+    ranks: Vec<(u32, String)>,
+    /// Regions by name: of processes that counted slots, and of those of which clocks alone tell.
+    regions: [HashMap<String, MergedRegion>; 2],
     /// Why clocks alone tell.
     reasons: BTreeSet<String>,
     machines: Vec<Machine>,
@@ -206,11 +244,9 @@ pub struct Merging {
 impl Default for Merging {
     fn default() -> Merging {
         Merging {
-            wholes: [ItemTally::NONE, ItemTally::NONE],
+            parts: vec![PartTables::NONE],
+            ranks: Vec::new(),
             regions: Default::default(),
-            outermost: Account::NONE,
-            lacks: false,
-            moved: Vec::new(),
             reasons: BTreeSet::new(),
             machines: Vec::new(),
             processes: Vec::new(),
@@ -220,18 +256,26 @@ impl Default for Merging {
 }
 
 impl Merging {
+    /// Of ranks of a job, each a part.
+    pub(crate) fn of_ranks(ranks: &[RankPart]) -> Merging {
+        Merging {
+            parts: ranks.iter().map(|_| PartTables::NONE).collect(),
+            ranks: ranks.iter().map(|part| (part.rank, part.host.clone())).collect(),
+            ..Merging::default()
+        }
+    }
+
     /// Adds a table. They come in the order in which their processes began.
     pub fn add(&mut self, table: &Table) {
+        self.add_to(0, table);
+    }
+
+    /// The same, to this part.
+    pub(crate) fn add_to(&mut self, part: usize, table: &Table) {
         let by_clocks = is_time_alone(&table.header);
         let mut damaged = table.damaged;
         let threads = trees(table, &mut damaged);
-        self.wholes[usize::from(by_clocks)].add(&sum_of(&threads));
-        for place in threads.iter().flatten().filter(|place| place.depth == 1) {
-            self.outermost.add(&place.tally.inclusive);
-        }
-        self.lacks |= threads.iter().any(|tree| lacks(tree));
-        let roots = table.entries.iter().filter(|entry| entry.kind == THREAD);
-        self.moved.extend(roots.filter_map(|entry| sum::of(entry)?.moved()));
+        self.parts[part].add(table, &threads);
         if by_clocks {
             self.reasons.insert(text(&table.header.trouble));
         }
@@ -241,10 +285,14 @@ impl Merging {
                 self.machines.len() - 1
             })
         });
-        let process = Process { damaged, machine, ..Process::new(&table.header, &threads) };
+        let mut process = Process { damaged, machine, ..Process::new(&table.header, &threads) };
+        if let Some((rank, host)) = self.ranks.get(part) {
+            (process.rank, process.host) = (Some(*rank), Some(host.clone()));
+        }
         for (t, thread) in threads.iter().enumerate() {
             let place = (self.processes.len(), t);
-            add_regions(&mut self.regions[usize::from(by_clocks)], thread, (process.pid, place));
+            let rank = self.ranks.get(part).map(|_| part);
+            add_regions(&mut self.regions[usize::from(by_clocks)], thread, (process.pid, place), rank);
         }
         self.processes.push(process);
         add_overlaps(&mut self.overlaps, table);
@@ -253,38 +301,57 @@ impl Merging {
     /// The report of them, and of what was counted from outside: of the whole those figures are taken, unless processes that measured
     /// themselves have seen more of it.
     pub fn report(self, outside: Option<OutsideCount>) -> Report {
-        let Merging {
-            wholes,
-            regions,
-            outermost,
-            lacks,
-            moved,
-            reasons,
-            mut machines,
-            mut processes,
-            overlaps,
-        } = self;
-        let has_tables = !processes.is_empty();
-        let [mut whole, time_alone] = wholes;
-        let inside = whole.inclusive.slots;
         let run = outside.as_ref().map(|outside| outside.run.clone());
         let timeline = outside.as_ref().and_then(|outside| outside.timeline.clone());
-        let outside = outside.filter(|outside| !outside.parts.is_empty()).and_then(|outside| {
-            let (cores, all) = outside.accounts(&moved)?;
-            let more = all.slots >= inside - inside / 1000 * FEW;
-            (!has_tables || more).then_some((outside, cores, all))
-        });
-        if let Some((count, _, all)) = &outside {
-            let mut all = all.clone();
-            if count.level_2_of_threads {
-                all.take_level_2(&whole.inclusive);
-            }
-            let rest = all.without(&outermost);
-            let rest = if lacks { rest.unknown() } else { rest };
-            whole = ItemTally { exclusive: rest, inclusive: all, ..whole };
-        }
-        let is_all_time = outside.is_none() && processes.iter().all(|process| process.time_alone);
-        if is_all_time && has_tables {
+        let report = self.report_of_parts(vec![outside], run, &[]);
+        Report { timeline: timeline.filter(|_| report.outside.is_some()), ..report }
+    }
+
+    /// The same of ranks of a job of `size`.
+    pub(crate) fn report_of_ranks(self, mut ranks: Vec<RankPart>, (size, means): (u32, &Means)) -> Report {
+        let outside: Vec<_> = ranks.iter_mut().map(|part| part.outside.take()).collect();
+        // (what the library alone has measured nobody ran)
+        let was_run = |run: &Run| !run.started.is_empty();
+        let run = Some(job::run_of(&ranks, &outside, means)).filter(was_run);
+        let times = |run: &Run| (run.wall_ns, run.cpu_ns);
+        let time_of = |one: &Option<OutsideCount>| {
+            one.as_ref().map(|one| &one.run).filter(|run| was_run(run)).map(times)
+        };
+        let ended: Vec<_> = outside.iter().map(time_of).collect();
+        let report = self.report_of_parts(outside, run, &ranks);
+        let times = |(rank, ended): (Rank, &Option<(u64, u64)>)| Rank {
+            wall_ns: ended.map(|(wall_ns, _)| wall_ns),
+            cpu_ns: ended.map(|(_, cpu_ns)| cpu_ns),
+            ..rank
+        };
+        let ranks_with_times = report.ranks.into_iter().zip(&ended).map(times).collect();
+        let troubles: BTreeSet<String> =
+            ranks.into_iter().map(|part| part.trouble).filter(|trouble| !trouble.is_empty()).collect();
+        let trouble = match report.machines.is_empty() && report.trouble.is_empty() {
+            true => troubles.into_iter().collect::<Vec<_>>().join("; "),
+            false => report.trouble,
+        };
+        Report { ranks: ranks_with_times, ranks_of: Some(size), trouble, ..report }
+    }
+
+    /// `outside`: of each part what was counted from outside. `ranks`: which rank each is; empty: there is one part, of no job.
+    fn report_of_parts(
+        self,
+        outside: Vec<Option<OutsideCount>>,
+        run: Option<Run>,
+        ranks: &[RankPart],
+    ) -> Report {
+        let Merging { parts, regions, reasons, mut machines, mut processes, overlaps, .. } = self;
+        let parts: Vec<CountedPart> = parts
+            .into_iter()
+            .zip(outside)
+            .map(|(tables, outside)| CountedPart::new(tables, outside))
+            .collect();
+        let mut whole = total(parts.iter().map(|part| part.slots.clone()));
+        let time_alone = total(parts.iter().map(|part| part.time_alone.clone()));
+        let is_all_time = parts.iter().all(|part| part.counted.is_none())
+            && processes.iter().all(|process| process.time_alone);
+        if is_all_time && !processes.is_empty() {
             whole = time_alone.clone();
         }
         let wall_ns = time_alone.inclusive.elapsed.and_then(|elapsed| elapsed.wall_ns).unwrap_or(0);
@@ -295,38 +362,16 @@ impl Merging {
             whole: (!is_all_time).then(|| time_alone.item_of(all)),
         });
 
-        let mut regions = largest_first(regions);
+        let mut regions = largest_first(regions, ranks);
         let of_processes = processes.iter_mut().flat_map(Process::items);
         of_processes.chain(regions.iter_mut().flat_map(Region::items)).for_each(|item| item.put_into(all));
-        let outside = outside.map(|(OutsideCount { run, parts, processes: apart, .. }, cores, _)| {
-            let first = machines.len();
-            machines.extend(parts.into_iter().map(|(machine, _)| machine));
-            let cores = cores.iter().zip(first..);
-            let of_core = |(account, machine): (&Account, usize)| {
-                let mut figures = Figures::new(account);
-                figures.put_into(all);
-                Cores { machine, figures }
-            };
-            let cores = cores.map(of_core).collect();
-            let alone = (inside < all.slots - all.slots / 1000 * FEW)
-                .then_some(all.slots.saturating_sub(inside))
-                .filter(|_| has_tables);
-            let inside = |pid: Option<i32>| {
-                let own = processes.iter().filter(|process| Some(process.pid) == pid);
-                own.map(|process| process.item.inclusive.slots).sum()
-            };
-            let process = |(pid, name, sums): ProcessSums| {
-                let sums: Option<Vec<Account>> = sums.iter().map(Account::new).collect();
-                let all_of_it = total_of(&sums?);
-                let tally = ItemTally {
-                    inclusive: all_of_it.clone(),
-                    exclusive: all_of_it,
-                    counts: ItemTally::NONE.counts,
-                };
-                Some(OutsideProcess { pid, name, inside: inside(pid), item: tally.item_of(all) })
-            };
-            CountedCommand { run, cores, alone, processes: apart.into_iter().filter_map(process).collect() }
-        });
+        regions
+            .iter_mut()
+            .filter_map(|region| region.over_ranks.as_mut())
+            .for_each(|over| over.of_slowest.put_into(all));
+        let (of_ranks, hosts) = job::ranks_of(ranks, &parts, all);
+        let outside =
+            counted_command(parts, &processes, (&mut machines, run.as_ref()), !ranks.is_empty(), all);
         let is_real = machines.iter().all(|machine| machine.path != Path::Simulated);
         let (whole, next, steps) = whole_of(whole.item_of(all), run.as_ref(), !regions.is_empty(), is_real);
         let counted_nothing = outside.is_some() && all.slots == 0 && processes.is_empty();
@@ -341,9 +386,12 @@ impl Merging {
             overlaps: most_frequent_first(overlaps),
             regions,
             processes,
-            timeline: timeline.filter(|_| outside.is_some()),
+            timeline: None,
             outside,
             run,
+            ranks_of: None,
+            ranks: of_ranks,
+            hosts,
             trouble: if counted_nothing { words::UNCOUNTED.into() } else { String::new() },
             time_alone,
             symbols: BTreeSet::new(),
@@ -360,6 +408,105 @@ impl Report {
         order.into_iter().for_each(|table| merging.add(table));
         merging.report(outside)
     }
+}
+
+/// What is known of one command, or of one rank of a job.
+struct CountedPart {
+    /// What was counted from outside, each kind of core, and all of it, if it is no less than what its processes have seen.
+    counted: Option<(OutsideCount, Vec<Account>, Account)>,
+    /// All of it, as far as slots were counted.
+    slots: ItemTally,
+    /// Processes of which clocks alone tell.
+    time_alone: ItemTally,
+    /// They are all that there is of it.
+    is_all_time: bool,
+    /// Slots that its processes have counted themselves.
+    inside: u64,
+    processes: usize,
+}
+
+impl CountedPart {
+    fn new(tables: PartTables, outside: Option<OutsideCount>) -> CountedPart {
+        let PartTables { wholes, outermost, lacks, moved, processes, is_all_time } = tables;
+        let [mut slots, time_alone] = wholes;
+        let inside = slots.inclusive.slots;
+        let counted = outside.filter(|outside| !outside.parts.is_empty()).and_then(|outside| {
+            let (cores, all) = outside.accounts(&moved)?;
+            let more = all.slots >= inside - inside / 1000 * FEW;
+            (processes == 0 || more).then_some((outside, cores, all))
+        });
+        if let Some((count, _, all)) = &counted {
+            let mut all = all.clone();
+            if count.level_2_of_threads {
+                all.take_level_2(&slots.inclusive);
+            }
+            let rest = all.without(&outermost);
+            let rest = if lacks { rest.unknown() } else { rest };
+            slots = ItemTally { exclusive: rest, inclusive: all, ..slots };
+        }
+        let is_all_time = counted.is_none() && processes > 0 && is_all_time;
+        CountedPart { counted, slots, time_alone, is_all_time, inside, processes }
+    }
+
+    /// All of it.
+    fn tally(&self) -> &ItemTally {
+        if self.is_all_time { &self.time_alone } else { &self.slots }
+    }
+}
+
+/// What was counted from outside, of all parts.
+fn counted_command(
+    parts: Vec<CountedPart>,
+    processes: &[Process],
+    (machines, run): (&mut Vec<Machine>, Option<&Run>),
+    is_job: bool,
+    all: All,
+) -> Option<CountedCommand> {
+    let run = run.filter(|_| parts.iter().any(|part| part.counted.is_some()))?.clone();
+    let first = machines.len();
+    let (mut sums, mut apart, mut alone) = (Vec::<Account>::new(), Vec::new(), 0);
+    for CountedPart { counted, inside, slots, processes, .. } in parts {
+        let Some((count, cores, _)) = counted else { continue };
+        let own = slots.inclusive.slots;
+        if processes > 0 && inside < own - own / 1000 * FEW {
+            alone += own.saturating_sub(inside);
+        }
+        for ((machine, _), account) in count.parts.into_iter().zip(cores) {
+            // (the two kinds of core of one command are two, whatever they are called)
+            match machines[first..].iter().position(|known| is_job && *known == machine) {
+                Some(at) => sums[at].add(&account),
+                None => {
+                    machines.push(machine);
+                    sums.push(account);
+                }
+            }
+        }
+        apart.extend(count.processes);
+    }
+    let cores = sums.iter().zip(first..);
+    let of_core = |(account, machine): (&Account, usize)| {
+        let mut figures = Figures::new(account);
+        figures.put_into(all);
+        Cores { machine, figures }
+    };
+    let cores = cores.map(of_core).collect();
+    let inside = |pid: Option<i32>| {
+        let own = processes.iter().filter(|process| Some(process.pid) == pid);
+        own.map(|process| process.item.inclusive.slots).sum()
+    };
+    let process = |(pid, name, sums): ProcessSums| {
+        let sums: Option<Vec<Account>> = sums.iter().map(Account::new).collect();
+        let all_of_it = total_of(&sums?);
+        let tally =
+            ItemTally { inclusive: all_of_it.clone(), exclusive: all_of_it, counts: ItemTally::NONE.counts };
+        Some(OutsideProcess { pid, name, inside: inside(pid), item: tally.item_of(all) })
+    };
+    Some(CountedCommand {
+        run,
+        cores,
+        alone: (alone > 0).then_some(alone),
+        processes: apart.into_iter().filter_map(process).collect(),
+    })
 }
 
 /// The whole of a run, and what to do next about it. Where it is mostly the kernel's, which was not counted, that comes first. (Regions tell
@@ -412,6 +559,7 @@ fn add_regions(
     merged: &mut HashMap<String, MergedRegion>,
     thread: &[RegionPlace],
     (pid, place): (i32, (usize, usize)),
+    rank: Option<usize>,
 ) {
     let mut own: HashMap<&str, (bool, ItemTally)> = HashMap::new();
     for region in &thread[1..] {
@@ -422,24 +570,33 @@ fn add_regions(
     for (name, (nests, tally)) in own {
         // (most are there, so that a name is seldom copied)
         if !merged.contains_key(name) {
-            let new = MergedRegion { nests: false, tally: ItemTally::NONE, threads: Vec::new() };
+            let new = MergedRegion {
+                nests: false,
+                tally: ItemTally::NONE,
+                threads: Vec::new(),
+                of_ranks: BTreeMap::new(),
+            };
             merged.insert(name.into(), new);
         }
         let Some(region) = merged.get_mut(name) else { continue };
         region.nests |= nests;
         region.tally.add(&tally);
+        if let Some(rank) = rank {
+            region.of_ranks.entry(rank).or_insert(ItemTally::NONE).add(&tally);
+        }
         region.threads.push(RegionOfThread { pid, tid: thread[0].entry.tid, place, item: tally.item() });
     }
 }
 
 /// All regions, of those that counted slots and of those of which clocks alone tell, the largest first.
-fn largest_first(merged: [HashMap<String, MergedRegion>; 2]) -> Vec<Region> {
+fn largest_first(merged: [HashMap<String, MergedRegion>; 2], ranks: &[RankPart]) -> Vec<Region> {
     let all = merged.into_iter().zip([false, true]);
     let all = all.flat_map(|(regions, by_clocks)| regions.into_iter().map(move |one| (one, by_clocks)));
     let mut regions: Vec<Region> = all
-        .map(|((name, MergedRegion { nests, tally, threads }), time_alone)| {
+        .map(|((name, MergedRegion { nests, tally, threads, of_ranks }), time_alone)| {
             let item = tally.item();
             Region {
+                over_ranks: job::over_ranks(&of_ranks, ranks),
                 name,
                 time_alone,
                 wasted: item.exclusive.wasted(),
@@ -494,7 +651,7 @@ impl Process {
             parent: header.parent,
             command: text(&header.command),
             host: Some(text(&header.host)).filter(|host| !host.is_empty()),
-            rank: Some(text(&header.rank)).filter(|rank| !rank.is_empty()),
+            rank: text(&header.rank).parse().ok(),
             started_unix_ns: header.started_unix_ns,
             ended: match header.ended.load(Relaxed) {
                 EXITED => ProcessEnd::Exited,

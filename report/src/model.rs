@@ -51,9 +51,92 @@ pub struct Report {
     pub trouble: String,
     /// Of some processes, or all, clocks alone tell.
     pub time_alone: Option<TimeAlone>,
+    /// How many ranks the job has whose report this is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ranks_of: Option<u32>,
+    /// The ranks of the job, in their order, as far as any is known to have begun; empty: it is the report of no job.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ranks: Vec<Rank>,
+    /// The same by host.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<HostOfRanks>,
     /// The symbols that regions were called by whose names are shown as the source has them.
     #[serde(skip)]
     pub symbols: BTreeSet<String>,
+}
+
+/// A rank of a job.
+#[derive(Clone, Debug, Serialize)]
+pub struct Rank {
+    /// Which.
+    pub rank: u32,
+    /// Where it ran.
+    pub host: String,
+    /// How it ended, in words: "exited", "killed", "runs", "lost" (its `topdown run` was killed).
+    pub ended: &'static str,
+    /// Its exit status; none if it has none.
+    pub status: Option<u8>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// Nanoseconds from start to end; none if it has none.
+    pub wall_ns: Option<u64>,
+    /// Nanoseconds of CPU time.
+    pub cpu_ns: Option<u64>,
+    /// How many of the report's processes are of it.
+    pub processes: usize,
+    /// All of it.
+    #[serde(flatten)]
+    pub item: Item,
+}
+
+/// What the ranks on a host did.
+#[derive(Clone, Debug, Serialize)]
+pub struct HostOfRanks {
+    /// Its name.
+    pub host: String,
+    /// Which ranks.
+    pub ranks: Vec<u32>,
+    /// All of them.
+    #[serde(flatten)]
+    pub item: Item,
+}
+
+/// How a rank ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RankEnd {
+    /// With this exit status.
+    Status(u8),
+    /// In an orderly way, with a status that nobody has seen.
+    Exited,
+    /// By this signal.
+    Signal(i32),
+    /// Not yet.
+    Runs,
+    /// Nobody knows: its `topdown run` was killed.
+    Lost,
+}
+
+/// How the time of a region divides among ranks.
+#[derive(Clone, Debug, Serialize)]
+pub struct OverRanks {
+    /// Ranks that executed it.
+    pub ranks: usize,
+    /// Nanoseconds of threads' time in all ranks (elapsed, where clocks alone tell).
+    pub sum_ns: u64,
+    /// Least of any rank; 0 if one never executed it.
+    pub min_ns: u64,
+    /// Over all ranks.
+    pub mean_ns: u64,
+    /// Most of any rank.
+    pub max_ns: u64,
+    /// The rank that had the most.
+    pub slowest: u32,
+    /// The rank that had the least.
+    pub fastest: u32,
+    /// Part of the slowest one's time that the mean is less by: 0 if all have the same.
+    pub imbalance: f64,
+    /// Figures of the slowest rank.
+    pub of_slowest: Figures,
 }
 
 /// What of a report is time alone.
@@ -304,7 +387,7 @@ pub struct Process {
     /// Where it ran; none: it is not known.
     pub host: Option<String>,
     /// Its rank; none: it is none of many.
-    pub rank: Option<String>,
+    pub rank: Option<u32>,
     /// Nanoseconds since 1970.
     pub started_unix_ns: u64,
     /// How it ended.
@@ -385,6 +468,9 @@ pub struct Region {
     pub next: String,
     /// Whether other regions began in it, so that exclusive is another thing than inclusive.
     pub nests: bool,
+    /// In a job: how its time divides among ranks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub over_ranks: Option<OverRanks>,
     /// Its figures.
     #[serde(flatten)]
     pub item: Item,

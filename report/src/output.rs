@@ -298,8 +298,12 @@ impl Claim {
 
     /// What the file was, for another process.
     pub fn state(&self) -> String {
-        let (inode, seconds, ns, size) = self.before.unwrap_or_default();
-        format!("{inode}:{seconds}:{ns}:{size}")
+        state_text(self.before)
+    }
+
+    /// What a file is now, likewise.
+    pub(crate) fn state_now(path: &Path) -> String {
+        state_text(state(path))
     }
 
     /// Since another process found it like this ([`Claim::state`]); None: it said something else.
@@ -310,6 +314,11 @@ impl Claim {
             (next()?.parse().ok()?, next()?.parse().ok()?, next()?.parse().ok()?, next()?.parse().ok()?);
         Some(Claim::made(path, (before.0 != 0).then_some(before)))
     }
+}
+
+fn state_text(state: Option<FileState>) -> String {
+    let (inode, seconds, ns, size) = state.unwrap_or_default();
+    format!("{inode}:{seconds}:{ns}:{size}")
 }
 
 /// FILE.PID.ENDING, in place of FILE.ENDING; from the second on with a number behind the id.

@@ -63,6 +63,18 @@ pub fn named(path: &Path, names: &PatternNames) -> io::Result<PathBuf> {
     Ok(OsString::from_vec(out).into())
 }
 
+/// Whether a name has one of these patterns in it.
+pub fn has_any(path: &Path, patterns: &[u8]) -> bool {
+    let mut rest = path.as_os_str().as_bytes();
+    while let Some(at) = rest.iter().position(|byte| *byte == b'%') {
+        match rest.get(at + 1) {
+            Some(next) if patterns.contains(next) => return true,
+            _ => rest = &rest[(at + 2).min(rest.len())..],
+        }
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,6 +92,7 @@ mod tests {
         assert_eq!(named("r.%p.%h.%n.%t.json").unwrap(), "r.7.node_1.solve.20260131-123456.json");
         assert_eq!(named("100%%.%x%").unwrap(), "100%.%x%");
         assert!(named("%r.json").unwrap_err().to_string().contains("SLURM_PROCID"));
+        assert!(has_any(Path::new("a.%t.%r.json"), b"rph") && !has_any(Path::new("%%r.%t.%"), b"rph"));
         let told = [("SLURM_PROCID", "3"), ("PMI_RANK", ""), ("PMIX_RANK", "2"), ("HOME", "1")];
         let rank = rank_among(told.map(|(name, rank)| (name.into(), rank.into())).into_iter());
         assert_eq!(rank, Some("2".into()));

@@ -6,6 +6,7 @@ use crate::bottlenecks;
 use crate::companions;
 use crate::extent::{ShownPlaces, regions_in};
 use crate::model::{Counts, Figures, Item, Region, Report, Thread, UNTOLD};
+use crate::ranks;
 use crate::steps::Step;
 use crate::terminal::{Layout, columns, short, shortened, told_apart};
 use crate::time_alone::{self, TimeTrees};
@@ -94,6 +95,7 @@ fn fill(page: &mut Page, report: &Report) {
         for remark in words::remarks(report) {
             page.painted(0, &format!("! {remark}"), Layout::warning);
         }
+        ranks_of(page, report);
         times(page, report);
         return;
     }
@@ -146,6 +148,7 @@ fn fill(page: &mut Page, report: &Report) {
         companions::lines(&run.metrics).iter().for_each(|one| page.line(4, one));
     }
     kinds_of_core(page, report);
+    ranks_of(page, report);
     let threads = words::threads(report, MOST);
     if threads.len() > 1 {
         for one in &threads {
@@ -281,6 +284,34 @@ fn label(thread: &Thread) -> String {
 fn rest(page: &mut Page, all: usize, shown: usize) {
     if all > shown {
         page.line(2, &format!("{} smaller threads: -o FILE.csv", all - shown));
+    }
+}
+
+/// A row for each rank of a job, those with the most time if they are many, and for each host if there are several.
+fn ranks_of(page: &mut Page, report: &Report) {
+    if report.ranks.is_empty() {
+        return;
+    }
+    page.out.push('\n');
+    let shown = ranks::shown(report, MOST);
+    for rank in &shown {
+        let label = ranks::label(rank);
+        match rank.item.inclusive.time_alone {
+            None => row(page, &label, &rank.item.inclusive),
+            Some(_) => page.line(2, &format!("{label}: {}", time(ranks::time_of(rank) as f64))),
+        }
+    }
+    if report.ranks.len() > shown.len() {
+        page.line(2, &format!("{} ranks with less time: -o FILE.json", report.ranks.len() - shown.len()));
+    }
+    if report.hosts.len() > 1 {
+        for host in report.hosts.iter().take(MOST) {
+            let ranks = words::count(host.ranks.len() as u64, "rank");
+            row(page, &format!("{} ({ranks})", clean(&host.host)), &host.item.inclusive);
+        }
+        if report.hosts.len() > MOST {
+            page.line(2, &format!("{} other hosts: -o FILE.json", report.hosts.len() - MOST));
+        }
     }
 }
 
@@ -453,6 +484,7 @@ fn row(page: &mut Page, label: &str, figures: &Figures) {
 fn region(page: &mut Page, report: &Report, region: &Region, most: usize) {
     block(page, &region.name, &region.item, true, None);
     parts(page, &region.item, EXCLUSIVE, region.nests);
+    ranks::sentence(region, report).iter().for_each(|over| page.line(2, over));
     if count(report) > 1 {
         let mut threads: Vec<_> = region.threads.iter().collect();
         if threads.len() > most {

@@ -5,7 +5,7 @@ use crate::model::{
     CountedCommand, Counts, Figures, Machine, Overlap, Process, ProcessEnd, Report, Run, Thread,
 };
 use crate::nodes::NodeInterval;
-use crate::verdict;
+use crate::{ranks, verdict};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use topdown::{FEWEST_TURNS, LEVEL_1, LEVEL_2, Metric, Path};
@@ -143,6 +143,7 @@ fn processes(pids: &[i32]) -> String {
 pub fn remarks(report: &Report) -> Vec<String> {
     let kernel = &report.whole.kernel_note;
     let mut remarks: Vec<String> = (!kernel.is_empty()).then(|| clean(kernel)).into_iter().collect();
+    remarks.extend(ranks::remarks(report));
     if let Some(outside) = &report.outside {
         of_outside(&mut remarks, outside, &report.whole.inclusive);
         remarks.extend(of_alone(outside, report));
@@ -310,7 +311,7 @@ fn of_alone(outside: &CountedCommand, report: &Report) -> Option<String> {
     if killed {
         whose.push("of threads that have no end, after the last region that each completed");
     }
-    if ran_on_e_cores(outside) {
+    if report.ranks_of.is_none() && ran_on_e_cores(outside) {
         whose.push("on E-cores");
     }
     whose.push("of programs that the library is not loaded into (static ones), before it was, and after it could do no more");
@@ -340,7 +341,9 @@ fn of_level_2(outside: &CountedCommand, report: &Report) -> Option<String> {
 /// counted from outside)
 fn of_e_cores(outside: &CountedCommand, report: &Report) -> Option<String> {
     let by_registers = report.run.as_ref().is_none_or(|run| run.sources.is_empty());
-    (by_registers && !report.regions.is_empty() && ran_on_e_cores(outside)).then(|| {
+    // (a job's second kind of core may be another host's)
+    let is_one = report.ranks_of.is_none();
+    (is_one && by_registers && !report.regions.is_empty() && ran_on_e_cores(outside)).then(|| {
         "regions were measured on P-cores alone, whose registers the library reads: what they executed on E-cores is in their \
          bound. `topdown run --inside` measures them on both kinds of core"
             .into()
@@ -401,8 +404,9 @@ pub fn title(report: &Report) -> (String, String) {
         return (command, ran(run));
     }
     let threads: usize = report.processes.iter().map(|process| process.threads.len()).sum();
+    let ranks = report.ranks_of.map_or(String::new(), |size| format!("{}, ", count(size.into(), "rank")));
     let much = format!(
-        "{}{}, {}",
+        "{ranks}{}{}, {}",
         report.processes.len(),
         if report.processes.len() == 1 { " process" } else { " processes" },
         count(threads as u64, "thread")

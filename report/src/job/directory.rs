@@ -1,0 +1,416 @@
+//! The directory beside a report in which the ranks of a job leave what they measured.
+//!
+//! RANK.lock is a rank's claim, and locked as long as its `topdown run` lives, RANK.json says what was seen of it, and RANK.*.topdown
+//! are its table files, which come when it has ended. Who ends and sees that no other still runs, or that the job fails, makes the report of all
+//! that is there, under a lock of its own; a later one replaces it.
+#![forbid(unsafe_code)]
+
+use super::JobPlace;
+use super::rank_file::{EndedRank, RankFile};
+use crate::merge::OutsideCount;
+use crate::model::{RankEnd, Report};
+use crate::output::Claim;
+use rustix::fs::{FlockOperation, flock};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use topdown_table::run::is_own;
+
+/// So often the same rank of the same job may write the same report before it ends.
+const MOST: u32 = 100;
+/// Ending of table files.
+const TABLE: &str = "topdown";
+/// The file that is locked by who makes the report.
+const TURN: &str = "turn.lock";
+/// Which ranks the report has.
+const REPORTED: &str = "reported";
+/// What the report's file was when the first rank began, or the last report was written; and its name.
+const CLAIM: &str = "claim";
+
+/// The directory of a rank's job.
+pub struct JobDirectory {
+    path: PathBuf,
+    place: JobPlace,
+    file: RankFile,
+    /// Locked.
+    _lives: File,
+}
+
+/// What came of a rank's joining.
+pub enum Joined {
+    /// It is part of a job.
+    Job(Box<JobDirectory>),
+    /// It has a report of its own, and why, if that is worth a word.
+    Alone(Option<String>),
+}
+
+/// What a rank has done in the end.
+pub enum Left {
+    /// Others still run: the last one makes the report.
+    Others,
+    /// It has made the report.
+    Report(JobReport),
+}
+
+/// A report of as many ranks as there were.
+pub struct JobReport {
+    /// Where it is.
+    pub path: PathBuf,
+    /// How many ranks that have ended are in it.
+    pub ranks: usize,
+    /// Of how many.
+    pub size: u32,
+    /// No other is to come.
+    pub complete: bool,
+    /// Where more is left, if one may.
+    pub rest: PathBuf,
+}
+
+impl JobReport {
+    /// Where it is, and of which ranks.
+    pub fn text(&self) -> String {
+        let JobReport { path, ranks, size, complete, rest } = self;
+        let (path, rest) = (path.display(), rest.display());
+        match complete {
+            true => format!("report is in {path}, of {size} ranks"),
+            false => format!(
+                "report is in {path}, of {ranks} of {size} ranks so far; with what others leave it is made again, or by `topdown report -o {path} {rest}`"
+            ),
+        }
+    }
+}
+
+impl JobDirectory {
+    /// The beginning of a rank whose report is to be in `output`. `pattern`: its name before patterns were replaced, the same in all ranks.
+    /// `was`: what the file was ([`Claim::state`]); None: what it is now.
+    pub fn join(
+        (pattern, output, was): (&Path, &Path, Option<&str>),
+        place: JobPlace,
+        (host, command, tables): (String, String, PathBuf),
+    ) -> Joined {
+        match JobDirectory::joined(pattern, (output, was), &place) {
+            Ok((path, lives)) => {
+                let file = RankFile {
+                    version: env!("CARGO_PKG_VERSION").into(),
+                    rank: place.rank,
+                    size: place.size,
+                    host,
+                    command,
+                    tables,
+                    ended: None,
+                };
+                let own = JobDirectory { path, place, file, _lives: lives };
+                match own.write() {
+                    Ok(()) => Joined::Job(own.into()),
+                    Err(error) => Joined::Alone(Some(own.why(&error))),
+                }
+            }
+            Err(why) => Joined::Alone(Some(format!("rank {} has a report of its own: {why}", place.rank))),
+        }
+    }
+
+    fn why(&self, error: &io::Error) -> String {
+        format!("rank {} has a report of its own: {}: {error}", self.place.rank, self.path.display())
+    }
+
+    fn joined(
+        pattern: &Path,
+        (output, was): (&Path, Option<&str>),
+        place: &JobPlace,
+    ) -> Result<(PathBuf, File), String> {
+        for number in 1..=MOST {
+            let path = name_of(pattern, place, number);
+            let failed = |error: io::Error| format!("{}: {error}", path.display());
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed(error)),
+                _ => {}
+            }
+            let about = fs::symlink_metadata(&path).map_err(failed)?;
+            if !about.is_dir() || !is_own(&about, 0o077) {
+                return Err(format!("{} is not this user's alone", path.display()));
+            }
+            let claimed = private(OpenOptions::new().write(true).create_new(true))
+                .open(path.join(format!("{}.lock", place.rank)));
+            match claimed {
+                Ok(lives) => {
+                    flock(&lives, FlockOperation::NonBlockingLockExclusive)
+                        .map_err(|error| format!("{}: no locks: {error}", path.display()))?;
+                    keep_claim(&path, output, was).map_err(failed)?;
+                    return Ok((path, lives));
+                }
+                // (an earlier run of this rank, which others still take part in)
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        Err(format!("{} has been claimed too often", name_of(pattern, place, MOST).display()))
+    }
+
+    fn write(&self) -> io::Result<()> {
+        let text = serde_json::to_string(&self.file)?;
+        replace(&self.path, &format!("{}.json", self.place.rank), text.as_bytes())
+    }
+
+    /// The end of the rank: its tables are moved here, and if it is for it to do, the report is made and written by `write`. `late`: it joined
+    /// only now, as the others do, so that nobody knows which of them run. Then it is for each that finds twice as many as are
+    /// reported, and the last.
+    ///
+    /// # Errors
+    /// The report cannot be made, or what was measured be left here: that stays where it is; the text says so.
+    pub fn leave(
+        mut self,
+        tables: &[PathBuf],
+        outside: &OutsideCount,
+        (trouble, late): (&str, bool),
+        write: impl FnOnce(&Report, &Path) -> io::Result<()>,
+    ) -> io::Result<Left> {
+        for table in tables {
+            let mut name = OsString::from(format!("{}.", self.place.rank));
+            name.push(table.file_name().unwrap_or_default());
+            move_file(table, &self.path.join(name))?;
+        }
+        let ended = EndedRank::new(outside, trouble);
+        let fails = ended.failed();
+        self.file.ended = Some(ended);
+        self.write()?;
+        let gone = |error: &io::Error| error.kind() == ErrorKind::NotFound;
+        let turn = match private(OpenOptions::new().write(true).create(true)).open(self.path.join(TURN)) {
+            Err(error) if gone(&error) => return Ok(Left::Others),
+            turn => turn?,
+        };
+        flock(&turn, FlockOperation::LockExclusive)?;
+        // (who was here before has reported this rank, too, and was the last)
+        if !self.path.join(CLAIM).exists() {
+            return Ok(Left::Others);
+        }
+        let ranks = read(&self.path)?;
+        let reported: BTreeSet<u32> = fs::read_to_string(self.path.join(REPORTED))
+            .map(|text| text.split_whitespace().filter_map(|rank| rank.parse().ok()).collect())
+            .unwrap_or_default();
+        let others = ranks.iter().filter(|rank| rank.file.rank != self.place.rank);
+        let run = others.clone().any(|rank| rank.runs);
+        let fails = fails
+            || others.clone().any(|rank| match &rank.file.ended {
+                Some(ended) => ended.failed(),
+                None => !rank.runs,
+            });
+        let waits = match late {
+            true => ranks.len() < self.place.size as usize && ranks.len() < 2 * reported.len(),
+            false => run && !fails,
+        };
+        if reported.contains(&self.place.rank) || waits {
+            return Ok(Left::Others);
+        }
+        let report = merged(&self.path, &ranks, &outside.run)?;
+        let path = self.written(&report, write)?;
+        let ended = ranks.iter().filter(|rank| rank.file.ended.is_some());
+        let names: Vec<String> = ended.clone().map(|rank| rank.file.rank.to_string()).collect();
+        replace(&self.path, REPORTED, names.join(" ").as_bytes())?;
+        let complete = ranks.len() == self.place.size as usize && !run;
+        if complete {
+            // (of a file that another host has open a network file system keeps something)
+            let _ = fs::remove_dir_all(&self.path);
+        }
+        Ok(Left::Report(JobReport {
+            path,
+            ranks: names.len(),
+            size: self.place.size,
+            complete,
+            rest: self.path,
+        }))
+    }
+
+    /// Writes the report where all ranks have it, unless another command has written that file meanwhile.
+    fn written(
+        &self,
+        report: &Report,
+        write: impl FnOnce(&Report, &Path) -> io::Result<()>,
+    ) -> io::Result<PathBuf> {
+        let (state, output) = claim_of(&self.path)?;
+        let claim = Claim::since(&output, &state).unwrap_or_else(|| Claim::of(&output));
+        let place = claim.place();
+        write(report, &place)?;
+        let now = Claim::state_now(&place);
+        replace(&self.path, CLAIM, &claim_text(&now, &place))?;
+        Ok(place)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Whether a directory is one of a job.
+pub fn is_job(directory: &Path) -> bool {
+    directory.is_dir() && read(directory).is_ok_and(|ranks| !ranks.is_empty())
+}
+
+/// The report of what is in a job's directory.
+///
+/// # Errors
+/// It cannot be read; the text names the file.
+pub fn report_of(directory: &Path) -> io::Result<Report> {
+    merged(directory, &read(directory)?, &crate::model::Run::default())
+}
+
+/// A rank that has begun.
+struct FoundRank {
+    file: RankFile,
+    /// Its `topdown run` lives.
+    runs: bool,
+}
+
+/// The ranks in a directory, in their order.
+fn read(directory: &Path) -> io::Result<Vec<FoundRank>> {
+    let mut ranks = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        let is_rank = path.extension().is_some_and(|ending| ending == "json");
+        if !is_rank {
+            continue;
+        }
+        let invalid = |why: String| {
+            io::Error::new(
+                ErrorKind::InvalidData,
+                format!("{}: no rank's file of this version: {why}", path.display()),
+            )
+        };
+        let file: RankFile =
+            serde_json::from_slice(&crate::read_whole(&path)?).map_err(|error| invalid(error.to_string()))?;
+        if file.version != env!("CARGO_PKG_VERSION") {
+            return Err(invalid(format!("it is of version {}", file.version)));
+        }
+        let lock = File::open(path.with_extension("lock"));
+        let locked = |lock: File| flock(&lock, FlockOperation::NonBlockingLockShared).is_err();
+        let runs = file.ended.is_none() && lock.is_ok_and(locked);
+        ranks.push(FoundRank { file, runs });
+    }
+    ranks.sort_by_key(|rank| rank.file.rank);
+    Ok(ranks)
+}
+
+/// Table files of a rank: here, or, of one that left none, where they were made, if that is this machine.
+fn tables_of(directory: &Path, rank: &RankFile) -> Vec<PathBuf> {
+    let prefix = format!("{}.", rank.rank);
+    let here = tables_in(directory, &prefix);
+    if !here.is_empty() || rank.ended.is_some() {
+        return here;
+    }
+    tables_in(&rank.tables, "")
+}
+
+fn tables_in(directory: &Path, prefix: &str) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
+    let own = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        path.extension().is_some_and(|ending| ending == TABLE)
+            && name.starts_with(prefix)
+            && topdown_table::run::has_begun(path)
+    };
+    let mut tables: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(own).collect();
+    tables.sort();
+    tables
+}
+
+/// `like`: a run of the same command, whose means are those of the report.
+fn merged(directory: &Path, ranks: &[FoundRank], like: &crate::model::Run) -> io::Result<Report> {
+    let mut parts = Vec::new();
+    for FoundRank { file, runs } in ranks {
+        let outside = match &file.ended {
+            Some(ended) => Some(ended.outside(file).ok_or_else(|| {
+                let name = directory.join(format!("{}.json", file.rank));
+                io::Error::new(ErrorKind::InvalidData, format!("{}: its sums are none", name.display()))
+            })?),
+            None => None,
+        };
+        let end = match (&file.ended, runs) {
+            (Some(ended), _) => match (ended.signal, ended.status) {
+                (Some(signal), _) => RankEnd::Signal(signal),
+                (None, Some(status)) => RankEnd::Status(status),
+                (None, None) => RankEnd::Exited,
+            },
+            (None, true) => RankEnd::Runs,
+            (None, false) => RankEnd::Lost,
+        };
+        parts.push(crate::RankPart {
+            rank: file.rank,
+            host: file.host.clone(),
+            command: file.command.clone(),
+            end,
+            tables: tables_of(directory, file),
+            outside,
+            trouble: file.ended.as_ref().map_or_else(String::new, |ended| ended.trouble.clone()),
+        });
+    }
+    let size = ranks.iter().map(|rank| rank.file.size).max().unwrap_or(0);
+    crate::merge_ranks(size, parts, &like.means)
+}
+
+fn name_of(pattern: &Path, place: &JobPlace, number: u32) -> PathBuf {
+    let mut name = pattern.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".ranks-{}", place.job));
+    if number > 1 {
+        name.push(format!("-{number}"));
+    }
+    pattern.with_file_name(name)
+}
+
+/// Of all ranks the first says what the report's file was, and its name.
+fn keep_claim(directory: &Path, output: &Path, was: Option<&str>) -> io::Result<()> {
+    let claim = directory.join(CLAIM);
+    if claim.exists() {
+        return Ok(());
+    }
+    let own = directory.join(format!("{CLAIM}.{}", std::process::id()));
+    private(OpenOptions::new().write(true).create(true).truncate(true))
+        .open(&own)?
+        .write_all(&claim_text(&was.map_or_else(|| Claim::state_now(output), String::from), output))?;
+    let linked = fs::hard_link(&own, &claim);
+    fs::remove_file(&own)?;
+    match linked {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn claim_text(state: &str, output: &Path) -> Vec<u8> {
+    use std::os::unix::ffi::OsStrExt;
+    let mut text = format!("{state}\n").into_bytes();
+    text.extend(output.as_os_str().as_bytes());
+    text
+}
+
+fn claim_of(directory: &Path) -> io::Result<(String, PathBuf)> {
+    use std::os::unix::ffi::OsStringExt;
+    let text = fs::read(directory.join(CLAIM))?;
+    let end = text.iter().position(|byte| *byte == b'\n').ok_or(ErrorKind::InvalidData)?;
+    let state = String::from_utf8_lossy(&text[..end]).into_owned();
+    Ok((state, OsString::from_vec(text[end + 1..].to_vec()).into()))
+}
+
+fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    options.mode(0o600)
+}
+
+/// A file that is there as a whole or not.
+fn replace(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let part = directory.join(format!("{name}.{}.part", std::process::id()));
+    private(OpenOptions::new().write(true).create(true).truncate(true)).open(&part)?.write_all(bytes)?;
+    fs::rename(part, directory.join(name))
+}
+
+fn move_file(from: &Path, to: &Path) -> io::Result<()> {
+    if fs::rename(from, to).is_ok() {
+        return Ok(());
+    }
+    // (another file system)
+    let part = to.with_extension("part");
+    let mut out = private(OpenOptions::new().write(true).create(true).truncate(true)).open(&part)?;
+    io::copy(&mut File::open(from)?, &mut out)?;
+    fs::rename(part, to)?;
+    fs::remove_file(from)
+}
