@@ -67,7 +67,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use terminal::{Layout, Stream};
-use topdown_table::Table;
+use topdown_table::{Table, TablePlace};
 
 /// How a report is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -258,9 +258,9 @@ pub fn merge_telling(
     mut tell: impl FnMut(usize),
 ) -> io::Result<Report> {
     let (mut merging, mut symbols) = (Merging::default(), BTreeSet::new());
-    for (done, (path, _)) in in_order(files.iter().map(|path| (path, 0))).into_iter().enumerate() {
+    for (done, (place, _)) in in_order(files.iter().map(|path| (path.into(), 0))).into_iter().enumerate() {
         tell(done);
-        merging.add(&read_demangled(path, &mut symbols)?);
+        merging.add(&read_demangled(&place, &mut symbols)?);
     }
     Ok(Report { symbols, ..merging.report(outside) })
 }
@@ -271,7 +271,7 @@ pub(crate) struct RankPart {
     pub host: String,
     pub command: String,
     pub end: RankEnd,
-    pub tables: Vec<PathBuf>,
+    pub tables: Vec<TablePlace>,
     /// None: it left nothing.
     pub outside: Option<OutsideCount>,
     /// Why nothing in it was measured; empty: something was.
@@ -284,22 +284,24 @@ pub(crate) struct RankPart {
 /// Those of [`merge`].
 pub(crate) fn merge_ranks(size: u32, parts: Vec<RankPart>, means: &steps::Means) -> io::Result<Report> {
     let (mut merging, mut symbols) = (Merging::of_ranks(&parts), BTreeSet::new());
-    let files = parts.iter().enumerate().flat_map(|(k, part)| part.tables.iter().map(move |path| (path, k)));
-    for (path, part) in in_order(files) {
-        merging.add_to(part, &read_demangled(path, &mut symbols)?);
+    let tables = parts.iter().enumerate();
+    let tables = tables.flat_map(|(k, part)| part.tables.iter().map(move |place| (place.clone(), k)));
+    for (place, part) in in_order(tables) {
+        merging.add_to(part, &read_demangled(&place, &mut symbols)?);
     }
     Ok(Report { symbols, ..merging.report_of_ranks(parts, (size, means)) })
 }
 
-/// Table files in the order in which their processes began, in which a report lists them. (Floating point sums depend on their order.)
-fn in_order<'p>(files: impl Iterator<Item = (&'p PathBuf, usize)>) -> Vec<(&'p PathBuf, usize)> {
-    let mut files: Vec<_> = files.map(|file| (topdown_table::began(file.0), file)).collect();
+/// Tables in the order in which their processes began, in which a report lists them. (Floating point sums depend on their order.)
+fn in_order(tables: impl Iterator<Item = (TablePlace, usize)>) -> Vec<(TablePlace, usize)> {
+    let mut files: Vec<_> = tables.map(|table| (topdown_table::began(&table.0), table)).collect();
     files.sort_by_key(|(began, _)| *began);
     // (a copy or a link, or a file and its directory)
     files.dedup_by(|(began, (path, _)), (first, (kept, _))| {
         let is_same = began.is_some() && began == first;
         if is_same {
-            let (path, kept) = (clean(&path.display().to_string()), clean(&kept.display().to_string()));
+            let (path, kept) =
+                (clean(&path.path.display().to_string()), clean(&kept.path.display().to_string()));
             terminal::say(&format!("{path} is of the same process as {kept}: it is left out"));
         }
         is_same
@@ -308,8 +310,8 @@ fn in_order<'p>(files: impl Iterator<Item = (&'p PathBuf, usize)>) -> Vec<(&'p P
 }
 
 /// A table whose names are as the source has them; the symbols that they were.
-fn read_demangled(path: &Path, symbols: &mut BTreeSet<String>) -> io::Result<Table> {
-    let mut table = read(path)?;
+fn read_demangled(place: &TablePlace, symbols: &mut BTreeSet<String>) -> io::Result<Table> {
+    let mut table = read(place)?;
     for entry in &mut table.entries {
         if let Some(function) = demangle::function(&entry.name) {
             symbols.insert(std::mem::replace(&mut entry.name, function));
@@ -319,8 +321,8 @@ fn read_demangled(path: &Path, symbols: &mut BTreeSet<String>) -> io::Result<Tab
 }
 
 /// A table file, of records that were counted by trees of metrics that this version has. (Of some that were not the file is damaged.)
-fn read(path: &Path) -> io::Result<Table> {
-    let mut table = topdown_table::read(path)?;
+fn read(place: &TablePlace) -> io::Result<Table> {
+    let mut table = topdown_table::read(place)?;
     let mut known = HashMap::new();
     let (own, others): (Vec<_>, Vec<_>) = table.entries.into_iter().partition(|entry| {
         let known = known.entry(entry.core.clone()).or_insert_with(|| topdown::fingerprint(&entry.core));
@@ -330,7 +332,7 @@ fn read(path: &Path) -> io::Result<Table> {
         return Err(io::Error::other(format!(
             "{}: counted on {} by a tree of metrics that this version of libtopdown does not have; read it with the `topdown` of \
              the version that wrote it",
-            path.display(),
+            place.path.display(),
             clean(&entry.core)
         )));
     }

@@ -4,10 +4,10 @@ use crate::{
     FREE, HEADER_SIZE, Header, MAGIC, MOST_BYTES, Measurement, NAME, NodeInTurns, REGION, Record,
     RecordedCounts, THREAD, VERSION, offset_of_record,
 };
-use std::fs::{self, Metadata, OpenOptions};
-use std::io::{self, BufReader, Read};
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What a table file says.
@@ -91,25 +91,73 @@ unsafe impl Plain for Header {}
 // SAFETY: integers, atomic or not, floating point numbers, and arrays of them.
 unsafe impl Plain for Record {}
 
-/// Reads a table file.
+/// Where a table is: a file, or a part of one.
+#[derive(Clone, Debug)]
+pub struct TablePlace {
+    /// The file.
+    pub path: PathBuf,
+    /// Where it begins in the file, and how many bytes it has there; None: it is the whole file.
+    pub part: Option<(u64, u64)>,
+}
+
+impl From<&PathBuf> for TablePlace {
+    fn from(path: &PathBuf) -> TablePlace {
+        TablePlace { path: path.clone(), part: None }
+    }
+}
+
+impl TablePlace {
+    /// Opens the file, which is one of those that are read.
+    fn open(&self) -> io::Result<Result<File, String>> {
+        // (a device may do something when it is opened)
+        if let Some(what) = self.refusal(&fs::metadata(&self.path)?) {
+            return Ok(Err(what));
+        }
+        // (what has become a FIFO meanwhile does not wait for a writer)
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&self.path)?;
+        let refused = self.refusal(&file.metadata()?);
+        Ok(refused.map_or(Ok(file), Err))
+    }
+
+    /// Why a file of this kind and size is not read at all.
+    fn refusal(&self, about: &Metadata) -> Option<String> {
+        const REMEDY: &str = "name a *.topdown file that libtopdown-preload.so left";
+        let kind = about.file_type();
+        if kind.is_dir() {
+            Some("it is a directory; name the *.topdown files in it".into())
+        } else if !kind.is_file() {
+            let what = if kind.is_fifo() {
+                "a FIFO"
+            } else if kind.is_socket() {
+                "a socket"
+            } else {
+                "a device"
+            };
+            Some(format!("it is {what}, no table file; {REMEDY}"))
+        } else if self.part.is_none() && about.len() > MOST_BYTES {
+            Some(format!(
+                "no table file: it has {} bytes, and none has more than {MOST_BYTES}; {REMEDY}",
+                about.len()
+            ))
+        } else {
+            None
+        }
+    }
+}
+
+/// Reads a table.
 ///
 /// # Errors
-/// It cannot be read, or is no table file of this version; the text names the file.
-pub fn read(path: &Path) -> io::Result<Table> {
+/// It cannot be read, or is no table of this version; the text names the file.
+pub fn read(place: &TablePlace) -> io::Result<Table> {
+    let path = &place.path;
     let failed = |kind, what: String| io::Error::new(kind, format!("{}: {what}", path.display()));
     let invalid = |what: String| failed(io::ErrorKind::InvalidData, what);
     let unreadable = |error: io::Error| failed(error.kind(), format!("cannot read it: {error}"));
-    // (a device may do something when it is opened)
-    let refused = fs::metadata(path).map_err(unreadable).map(|about| refusal(&about))?;
-    if let Some(what) = refused {
-        return Err(invalid(what));
-    }
-    // (what has become a FIFO meanwhile does not wait for a writer)
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(unreadable)?;
-    if let Some(what) = refusal(&file.metadata().map_err(unreadable)?) {
-        return Err(invalid(what));
-    }
-    let mut file = BufReader::with_capacity(1 << 16, file.take(MOST_BYTES));
+    let mut file = place.open().map_err(unreadable)?.map_err(invalid)?;
+    let (begin, bytes) = place.part.unwrap_or((0, MOST_BYTES));
+    file.seek(SeekFrom::Start(begin)).map_err(unreadable)?;
+    let mut file = BufReader::with_capacity(1 << 16, file.take(bytes));
 
     let mut page = [0; HEADER_SIZE];
     let found = fill(&mut file, &mut page).map_err(unreadable)?;
@@ -144,7 +192,9 @@ pub fn read(path: &Path) -> io::Result<Table> {
         }
         let mut record = Record::of(&bytes);
         for _ in 0..MOST_TRIES {
-            if is_whole(&record) || file.get_ref().get_ref().read_exact_at(&mut bytes, at(number)).is_err() {
+            if is_whole(&record)
+                || file.get_ref().get_ref().read_exact_at(&mut bytes, begin + at(number)).is_err()
+            {
                 break;
             }
             record = Record::of(&bytes);
@@ -155,19 +205,14 @@ pub fn read(path: &Path) -> io::Result<Table> {
             _ => damaged += 1,
         }
     }
-    Ok(Table { path: path.into(), header, entries, damaged })
+    Ok(Table { path: path.clone(), header, entries, damaged })
 }
 
 /// When the process of a table file began to be measured, its id, and its host: no two files have all of these in common. None: it cannot be
 /// read, or is no table file of this version.
-pub fn began(path: &Path) -> Option<(u64, i32, [u8; 64])> {
-    // (a device may do something when it is opened)
-    if refusal(&fs::metadata(path).ok()?).is_some() {
-        return None;
-    }
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
+pub fn began(place: &TablePlace) -> Option<(u64, i32, [u8; 64])> {
     let mut page = [0; size_of::<Header>()];
-    file.read_exact_at(&mut page, 0).ok()?;
+    place.open().ok()?.ok()?.read_exact_at(&mut page, place.part.map_or(0, |(begin, _)| begin)).ok()?;
     let header = Header::of(&page);
     header.is_ours().then_some((header.started_unix_ns, header.pid, header.host))
 }
@@ -184,31 +229,6 @@ fn at(number: u32) -> u64 {
 fn is_whole(record: &Record) -> bool {
     let Record { counted_executions, counted_next, .. } = record;
     counted_next.load(Relaxed).wrapping_sub(counted_executions.load(Relaxed)) <= 1
-}
-
-/// Why a file of this kind and size is not read at all.
-fn refusal(about: &Metadata) -> Option<String> {
-    const REMEDY: &str = "name a *.topdown file that libtopdown-preload.so left";
-    let kind = about.file_type();
-    if kind.is_dir() {
-        Some("it is a directory; name the *.topdown files in it".into())
-    } else if !kind.is_file() {
-        let what = if kind.is_fifo() {
-            "a FIFO"
-        } else if kind.is_socket() {
-            "a socket"
-        } else {
-            "a device"
-        };
-        Some(format!("it is {what}, no table file; {REMEDY}"))
-    } else if about.len() > MOST_BYTES {
-        Some(format!(
-            "no table file: it has {} bytes, and none has more than {MOST_BYTES}; {REMEDY}",
-            about.len()
-        ))
-    } else {
-        None
-    }
 }
 
 /// Reads until the buffer is full or the file ends.

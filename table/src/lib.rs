@@ -16,7 +16,7 @@ use std::mem::offset_of;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 pub use clean::{clean, cleaned, is_hostile};
-pub use file::{Table, TableEntry, began, read, text};
+pub use file::{Table, TableEntry, TablePlace, began, read, text};
 
 /// `Header::magic`.
 pub const MAGIC: [u8; 8] = *b"topdown\n";

@@ -1,30 +1,30 @@
 //! The directory beside a report in which the ranks of a job leave what they measured.
 //!
-//! RANK.lock is a rank's claim, and locked as long as its `topdown run` lives, RANK.json says what was seen of it, and RANK.*.topdown
-//! are its table files, which come when it has ended. Who ends and sees that no other still runs, or that the job fails, makes the report of all
-//! that is there, under a lock of its own; a later one replaces it.
+//! `lives` says which ranks have begun, and run ([`Lives`]); HOST.ranks is what those of a host have left ([`HostFile`]). Who ends and sees that no other
+//! still runs, or that the job fails, makes the report of all that is there, under a lock of its own; a later one replaces it.
 #![forbid(unsafe_code)]
 
 use super::JobPlace;
+use super::host_file::{ENDING, HostFile, Part};
+use super::lives::Lives;
+use super::place::plain;
 use super::rank_file::{EndedRank, RankFile};
 use crate::merge::OutsideCount;
 use crate::model::{RankEnd, Report};
 use crate::output::Claim;
-use rustix::fs::{FlockOperation, flock};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use topdown_table::TablePlace;
 use topdown_table::run::is_own;
 
 /// So often the same rank of the same job may write the same report before it ends.
 const MOST: u32 = 100;
 /// Ending of table files.
 const TABLE: &str = "topdown";
-/// The file that is locked by who makes the report.
-const TURN: &str = "turn.lock";
 /// Which ranks the report has.
 const REPORTED: &str = "reported";
 /// What the report's file was when the first rank began, or the last report was written; and its name.
@@ -35,8 +35,8 @@ pub struct JobDirectory {
     path: PathBuf,
     place: JobPlace,
     file: RankFile,
-    /// Locked.
-    _lives: File,
+    /// Its byte is locked.
+    lives: Lives,
 }
 
 /// What came of a rank's joining.
@@ -102,8 +102,8 @@ impl JobDirectory {
                     tables,
                     ended: None,
                 };
-                let own = JobDirectory { path, place, file, _lives: lives };
-                match own.write() {
+                let own = JobDirectory { path, place, file, lives };
+                match own.host_file().add(&own.file, &[]) {
                     Ok(()) => Joined::Job(own.into()),
                     Err(error) => Joined::Alone(Some(own.why(&error))),
                 }
@@ -120,7 +120,7 @@ impl JobDirectory {
         pattern: &Path,
         (output, was): (&Path, Option<&str>),
         place: &JobPlace,
-    ) -> Result<(PathBuf, File), String> {
+    ) -> Result<(PathBuf, Lives), String> {
         for number in 1..=MOST {
             let path = name_of(pattern, place, number);
             let failed = |error: io::Error| format!("{}: {error}", path.display());
@@ -132,26 +132,22 @@ impl JobDirectory {
             if !about.is_dir() || !is_own(&about, 0o077) {
                 return Err(format!("{} is not this user's alone", path.display()));
             }
-            let claimed = private(OpenOptions::new().write(true).create_new(true))
-                .open(path.join(format!("{}.lock", place.rank)));
-            match claimed {
-                Ok(lives) => {
-                    flock(&lives, FlockOperation::NonBlockingLockExclusive)
-                        .map_err(|error| format!("{}: no locks: {error}", path.display()))?;
-                    keep_claim(&path, output, was).map_err(failed)?;
-                    return Ok((path, lives));
-                }
-                // (an earlier run of this rank, which others still take part in)
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(failed(error)),
+            let lives = Lives::open(&path).map_err(failed)?;
+            let no_locks = |error: io::Error| format!("{}: no locks: {error}", path.display());
+            // (else there is an earlier run of this rank, which others still take part in)
+            if lives.begin(place.rank).map_err(no_locks)? {
+                keep_claim(&path, output, was).map_err(failed)?;
+                return Ok((path, lives));
             }
         }
         Err(format!("{} has been claimed too often", name_of(pattern, place, MOST).display()))
     }
 
-    fn write(&self) -> io::Result<()> {
-        let text = serde_json::to_string(&self.file)?;
-        replace(&self.path, &format!("{}.json", self.place.rank), text.as_bytes())
+    /// (Machines that share a file system may have the same name, but were not started as the same)
+    fn host_file(&self) -> HostFile {
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let start = boot.split('-').next().unwrap_or_default();
+        HostFile::of(&self.path, &plain(&format!("{}-{start}", self.file.host)))
     }
 
     /// The end of the rank: its tables are moved here, and if it is for it to do, the report is made and written by `write`. `late`: it joined
@@ -167,21 +163,12 @@ impl JobDirectory {
         (trouble, late): (&str, bool),
         write: impl FnOnce(&Report, &Path) -> io::Result<()>,
     ) -> io::Result<Left> {
-        for table in tables {
-            let mut name = OsString::from(format!("{}.", self.place.rank));
-            name.push(table.file_name().unwrap_or_default());
-            move_file(table, &self.path.join(name))?;
-        }
         let ended = EndedRank::new(outside, trouble);
         let fails = ended.failed();
         self.file.ended = Some(ended);
-        self.write()?;
-        let gone = |error: &io::Error| error.kind() == ErrorKind::NotFound;
-        let turn = match private(OpenOptions::new().write(true).create(true)).open(self.path.join(TURN)) {
-            Err(error) if gone(&error) => return Ok(Left::Others),
-            turn => turn?,
-        };
-        flock(&turn, FlockOperation::LockExclusive)?;
+        self.host_file().add(&self.file, tables)?;
+        tables.iter().try_for_each(fs::remove_file)?;
+        self.lives.take_turn()?;
         // (who was here before has reported this rank, too, and was the last)
         if !self.path.join(CLAIM).exists() {
             return Ok(Left::Others);
@@ -260,70 +247,55 @@ pub fn report_of(directory: &Path) -> io::Result<Report> {
 /// A rank that has begun.
 struct FoundRank {
     file: RankFile,
+    tables: Vec<TablePlace>,
     /// Its `topdown run` lives.
     runs: bool,
 }
 
 /// The ranks in a directory, in their order.
 fn read(directory: &Path) -> io::Result<Vec<FoundRank>> {
-    let mut ranks = Vec::new();
+    let lives = Lives::open_to_see(directory)?;
+    let (mut said, mut tables) = (BTreeMap::new(), BTreeMap::<u32, Vec<TablePlace>>::new());
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
-        let is_rank = path.extension().is_some_and(|ending| ending == "json");
-        if !is_rank {
+        if path.extension().is_none_or(|ending| ending != ENDING) {
             continue;
         }
-        let invalid = |why: String| {
-            io::Error::new(
-                ErrorKind::InvalidData,
-                format!("{}: no rank's file of this version: {why}", path.display()),
-            )
-        };
-        let file: RankFile =
-            serde_json::from_slice(&crate::read_whole(&path)?).map_err(|error| invalid(error.to_string()))?;
-        if file.version != env!("CARGO_PKG_VERSION") {
-            return Err(invalid(format!("it is of version {}", file.version)));
+        for part in HostFile::read(&path)? {
+            match part {
+                Part::Said(file) => drop(said.insert(file.rank, *file)),
+                Part::Table(rank, table) => tables.entry(rank).or_default().push(table),
+            }
         }
-        let lock = File::open(path.with_extension("lock"));
-        let locked = |lock: File| flock(&lock, FlockOperation::NonBlockingLockShared).is_err();
-        let runs = file.ended.is_none() && lock.is_ok_and(locked);
-        ranks.push(FoundRank { file, runs });
     }
-    ranks.sort_by_key(|rank| rank.file.rank);
-    Ok(ranks)
+    let found = said.into_iter().map(|(rank, file)| {
+        let (tables, runs) = match &file.ended {
+            Some(_) => (tables.remove(&rank).unwrap_or_default(), false),
+            // (where they were made, if that is this machine)
+            None => (tables_in(&file.tables), lives.runs(rank)),
+        };
+        FoundRank { file, tables, runs }
+    });
+    Ok(found.collect())
 }
 
-/// Table files of a rank: here, or, of one that left none, where they were made, if that is this machine.
-fn tables_of(directory: &Path, rank: &RankFile) -> Vec<PathBuf> {
-    let prefix = format!("{}.", rank.rank);
-    let here = tables_in(directory, &prefix);
-    if !here.is_empty() || rank.ended.is_some() {
-        return here;
-    }
-    tables_in(&rank.tables, "")
-}
-
-fn tables_in(directory: &Path, prefix: &str) -> Vec<PathBuf> {
+fn tables_in(directory: &Path) -> Vec<TablePlace> {
     let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let own = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        path.extension().is_some_and(|ending| ending == TABLE)
-            && name.starts_with(prefix)
-            && topdown_table::run::has_begun(path)
+        path.extension().is_some_and(|ending| ending == TABLE) && topdown_table::run::has_begun(path)
     };
-    let mut tables: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(own).collect();
-    tables.sort();
-    tables
+    paths.filter(own).map(|path| TablePlace::from(&path)).collect()
 }
 
 /// `like`: a run of the same command, whose means are those of the report.
 fn merged(directory: &Path, ranks: &[FoundRank], like: &crate::model::Run) -> io::Result<Report> {
     let mut parts = Vec::new();
-    for FoundRank { file, runs } in ranks {
+    for FoundRank { file, tables, runs } in ranks {
         let outside = match &file.ended {
             Some(ended) => Some(ended.outside(file).ok_or_else(|| {
-                let name = directory.join(format!("{}.json", file.rank));
-                io::Error::new(ErrorKind::InvalidData, format!("{}: its sums are none", name.display()))
+                let (directory, rank) = (directory.display(), file.rank);
+                io::Error::new(ErrorKind::InvalidData, format!("{directory}: sums of rank {rank} are none"))
             })?),
             None => None,
         };
@@ -341,7 +313,7 @@ fn merged(directory: &Path, ranks: &[FoundRank], like: &crate::model::Run) -> io
             host: file.host.clone(),
             command: file.command.clone(),
             end,
-            tables: tables_of(directory, file),
+            tables: tables.clone(),
             outside,
             trouble: file.ended.as_ref().map_or_else(String::new, |ended| ended.trouble.clone()),
         });
@@ -401,16 +373,4 @@ fn replace(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let part = directory.join(format!("{name}.{}.part", std::process::id()));
     private(OpenOptions::new().write(true).create(true).truncate(true)).open(&part)?.write_all(bytes)?;
     fs::rename(part, directory.join(name))
-}
-
-fn move_file(from: &Path, to: &Path) -> io::Result<()> {
-    if fs::rename(from, to).is_ok() {
-        return Ok(());
-    }
-    // (another file system)
-    let part = to.with_extension("part");
-    let mut out = private(OpenOptions::new().write(true).create(true).truncate(true)).open(&part)?;
-    io::copy(&mut File::open(from)?, &mut out)?;
-    fs::rename(part, to)?;
-    fs::remove_file(from)
 }

@@ -22,7 +22,7 @@ const JOBS: [&[&str]; 7] = [
     &["SLURM_JOB_ID", "SLURM_STEP_ID"],
     &["PMI_JOBID"],
 ];
-/// Longest name of a job that is part of a file's name.
+/// Longest name of a job or a host that is part of a file's name.
 const LONGEST: usize = 80;
 
 /// A rank's place.
@@ -56,8 +56,7 @@ impl JobPlace {
             parts.map(|parts| parts.join("-"))
         });
         let job = named.unwrap_or_else(launcher);
-        let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
-        Some(JobPlace { job: job.chars().map(plain).take(LONGEST).collect(), rank, size })
+        Some(JobPlace { job: plain(&job), rank, size })
     }
 
     /// That of a process of this environment, if a report of this name is one of all ranks: it tells no ranks, processes or hosts apart,
@@ -71,6 +70,12 @@ impl JobPlace {
         let is_one = !has_any(pattern, b"rph") && is_file && !is_stdout(output);
         if is_one { JobPlace::among(environment.into_iter(), || launcher(pid as i32, host)) } else { None }
     }
+}
+
+/// A text as part of a file's name.
+pub fn plain(text: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
+    text.chars().map(plain).take(LONGEST).collect()
 }
 
 /// What started a process: MPICH's proxies have the address of their mpiexec among their arguments, which all hosts' have; of others

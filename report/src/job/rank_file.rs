@@ -1,4 +1,4 @@
-//! What a rank leaves of its run besides its table files: a file of JSON, for who merges the ranks with the same version.
+//! What a rank says of its run besides its tables: JSON, for who merges the ranks with the same version.
 #![forbid(unsafe_code)]
 
 use super::bytes::{digits_of, of_digits};
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use topdown::Path;
 
 /// A rank, from its beginning on.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RankFile {
     /// Of this library: another one's figures may be others.
     pub version: String,
