@@ -1,12 +1,12 @@
 //! Writes table files of programs that never ran into a directory, to look at reports of them.
 //!
-//!     cargo run -p topdown-report --example tables -- DIRECTORY [large]
+//!     cargo run -p topdown-report --example tables -- DIRECTORY [large | job PROCESSES THREADS REGIONS]
 
 #[path = "../tests/made/mod.rs"]
 mod made;
 
 use made::{TableContent, ran};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use topdown::Sum;
 use topdown_table::RUNS;
 
@@ -18,6 +18,11 @@ fn main() {
     let directory = PathBuf::from(std::env::args().nth(1).expect("a directory"));
     if std::env::args().nth(2).is_some_and(|what| what == "large") {
         println!("{}", TableContent::large().write(&directory).display());
+        return;
+    }
+    let numbers: Vec<u32> = std::env::args().skip(3).map(|text| text.parse().expect("a number")).collect();
+    if let [processes, threads, regions] = numbers[..] {
+        job(&directory, processes, threads, regions);
         return;
     }
     let million = 1_000_000;
@@ -78,5 +83,21 @@ fn main() {
     nothing.header.trouble[..why.len()].copy_from_slice(why);
     for process in [server, killed, nothing] {
         println!("{}", process.write(&directory).display());
+    }
+}
+
+/// As many processes, each with as many threads of as many regions, of no two the same slots.
+fn job(directory: &Path, processes: u32, threads: u32, regions: u32) {
+    let one = |slots| ran(slots, [30, 10, 20, 40], [10, 5, 5, 20], 5_000).sum();
+    for process in 0..processes {
+        let mut made = TableContent::new(1000 + process as i32, "./solve");
+        for thread in 0..threads {
+            let root = made.thread(&format!("worker {thread}"), one(1_000_000_000 + u64::from(process)));
+            for k in 0..regions {
+                let slots = 1_000_000 + 997 * u64::from(process) + 31 * u64::from(thread) + u64::from(k);
+                made.region(&format!("region {k}"), root, one(slots));
+            }
+        }
+        made.write(directory);
     }
 }
