@@ -33,10 +33,10 @@ TESTS := $(notdir $(basename $(wildcard $(addsuffix *.c,$(SUBJECTS)) $(addsuffix
 JEVENTS_SOURCES := $(patsubst c-tests/%,%,$(basename $(wildcard c-tests/jevents/*.c c-tests/jevents/*.cpp)))
 JEVENTS_LAYOUTS := $(addprefix target/c-tests/jevents/layout-,112 120 128 136 144 152 160)
 # Those that record themselves.
-RECORDED_EXAMPLES := target/examples/record target/examples/record_cpp
+RECORDED_EXAMPLES := target/examples/record target/examples/record_cpp target/examples/man/record
 JEVENTS_PROGRAMS := $(addprefix target/c-tests/,$(JEVENTS_SOURCES)) $(JEVENTS_LAYOUTS) \
 	$(patsubst jevents/%,target/c-tests/jevents/static/%,$(filter-out jevents/pmu_%,$(JEVENTS_SOURCES)))
-PROGRAMS := $(addprefix target/c-tests/,$(TESTS)) $(patsubst %.c,target/%,$(wildcard examples/*.c benches/*.c)) $(RECORDED_EXAMPLES) $(JEVENTS_PROGRAMS)
+PROGRAMS := $(addprefix target/c-tests/,$(TESTS)) $(patsubst %.c,target/%,$(wildcard examples/*.c examples/man/*.c benches/*.c)) $(RECORDED_EXAMPLES) $(JEVENTS_PROGRAMS)
 vpath %.c $(SUBJECTS)
 vpath %.cpp $(SUBJECTS)
 
@@ -99,6 +99,9 @@ target/c-tests/jevents/%: LINK := -L$(OUT) -ljevents -Wl,-rpath,$(abspath $(OUT)
 $(JEVENTS_PROGRAMS): $(JEVENTS_HEADERS)
 target/c-tests/jevents/pmu_both: INCLUDES += -Iinclude
 target/c-tests/jevents/pmu_both: LINK += -ltopdown
+
+target/examples/man/events: INCLUDES := -Iinclude/jevents
+target/examples/man/events: LINK := -L$(OUT) -ljevents -Wl,-rpath,$(abspath $(OUT)) -pthread -lm
 
 # With another struct perf_event_attr.
 $(JEVENTS_LAYOUTS): INCLUDES := -Ic-tests/jevents/attr -Iinclude/jevents -Ic-tests/jevents -Ic-tests/include -Ic-tests
@@ -262,8 +265,12 @@ example-stat: target/c-tests/at_mix ## README's topdown stat, of a program with 
 example-vm: target/examples/region ## the example of docs/library.md on the emulated machine
 	@c-tests/vm/setup trixie && c-tests/vm/run -c gnr -- $<
 
-header: ## make include/topdown.h and topdown_inline.h, and c-tests/include/internals.h, from the sources
+header: ## make include/topdown.h and topdown_inline.h, and c-tests/include/internals.h, from the sources; and man pages
 	TOPDOWN_WRITE_HEADER=1 $(CARGO) test --locked --test header
+	@$(MAKE) man
+
+man: ## make man/*.3 from the headers' comments, examples/man/*.c and man/pages
+	TOPDOWN_WRITE_MAN=1 $(CARGO) test --locked --test man
 
 index: ## make c-tests/README.md from the tests
 	@c-tests/tools/index > target/index && mv target/index c-tests/README.md
@@ -284,7 +291,9 @@ INSTALLED := topdown.h topdown.hpp topdown_inline.h topdown_region.h topdown_rec
 # libjevents' headers by whose names no others are called: for programs that know PREFIX alone
 JEVENTS_NAMES := jevents.h jsession.h
 CONFIGURE = sed -e 's|@version@|$(VERSION)|; s|@prefix@|$(PREFIX)|; s|@libdir@|$(call BELOW_PREFIX,$(LIBDIR))|'
-SHARED = man/man1/topdown*.1 bash-completion/completions/topdown zsh/site-functions/_topdown fish/vendor_completions.d/topdown.fish
+# functions, each of which has a page or a link to it
+MANUALS = $(shell sed -n 's/^\.Nm \([A-Za-z0-9_]*\).*/\1/p' man/*.3)
+SHARED = man/man1/topdown*.1 $(MANUALS:%=man/man3/%.3) man/man7/topdown.7 bash-completion/completions/topdown zsh/site-functions/_topdown fish/vendor_completions.d/topdown.fish
 
 install: all ## install commands, libraries, headers, pkg-config and CMake files, man pages and completions under DESTDIR and PREFIX
 	$(PLAIN_PATHS)
@@ -309,6 +318,12 @@ install: all ## install commands, libraries, headers, pkg-config and CMake files
 		$(CONFIGURE) -e 's|@includedir@|$(shell realpath -ms --relative-to=$(LIBDIR)/cmake/topdown $(INCLUDEDIR))|' packaging/$$name.cmake.in \
 			> $(DESTDIR)$(LIBDIR)/cmake/topdown/$$name.cmake || exit; done
 	$(TOPDOWN) share-files $(DESTDIR)$(DATADIR)
+	install -d $(addprefix $(DESTDIR)$(DATADIR)/man/,man3 man7)
+	install -m 644 man/*.3 $(DESTDIR)$(DATADIR)/man/man3
+	install -m 644 man/*.7 $(DESTDIR)$(DATADIR)/man/man7
+	for page in $(notdir $(wildcard man/*.3)); do \
+		for name in $$(sed -n 's/^\.Nm \([A-Za-z0-9_]*\).*/\1/p' man/$$page); do \
+			[ $$name.3 = $$page ] || ln -sf $$page $(DESTDIR)$(DATADIR)/man/man3/$$name.3 || exit; done; done
 
 uninstall: ## take away what install put there
 	$(PLAIN_PATHS)
@@ -323,4 +338,4 @@ clean: ## remove what was built
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-12s %s\n", $$1, $$2}'
 
-.PHONY: all programs benchmark-example demo check test quick check-vm explore check-arm64 check-root fuzz bench bench-intervals bench-turns figure screenshot example-stat example-vm header index failures cpus install uninstall clean help
+.PHONY: all programs benchmark-example demo check test quick check-vm explore check-arm64 check-root fuzz bench bench-intervals bench-turns figure screenshot example-stat example-vm header index man failures cpus install uninstall clean help

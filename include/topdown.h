@@ -281,8 +281,8 @@ int td_get_info(const td_t *td, struct td_info *out);
 const char *td_strerror(int code);
 
 /** Copies the calling thread's last failure in full into `buffer`, cut to `length` - 1 bytes, and a NUL; NULL and 0 ask
- * for the length. Successful calls do not change the text. Returns the length of the whole text without the NUL (0: no
- * call has failed yet), or -EINVAL if `buffer` is NULL and `length` is not 0. */
+ * for the length. Successful calls do not change the text. Any thread. Returns the length of the whole text without the
+ * NUL (0: no call has failed yet), or -EINVAL if `buffer` is NULL and `length` is not 0. */
 int td_last_error(char *buffer, size_t length);
 
 /** Version of the library that runs, "MAJOR.MINOR.PATCH". Static text. Any thread. */
@@ -348,7 +348,7 @@ int td_decode_tree(const struct td_sample *from, const struct td_sample *to, str
 #define TD_AS_PUBLISHED 0  /**< As their maker publishes them: td_decode_tree. */
 #define TD_AS_BARE 2       /**< As registers or counters have them, without corrections (docs/sources.md). */
 
-/** As td_decode_tree, by a definition of the nodes: TD_AS_*; -EINVAL if it is none. */
+/** As td_decode_tree, by a definition of the nodes: TD_AS_*. Any thread. Returns as td_decode_tree; -EINVAL also if it is none. */
 int td_decode_tree_as(const struct td_sample *from, const struct td_sample *to, uint32_t definition,
                       struct td_node *nodes, uint32_t capacity, uint32_t *count);
 
@@ -405,10 +405,11 @@ int td_sum_add(struct td_sum *sum, const struct td_sample *from, const struct td
  * Returns 0; -EINVAL: an argument is NULL, or `sum` is not a sum; TD_ENOTCOUNTING: no execution was measured yet. */
 int td_sum_l1(const struct td_sum *sum, struct td_l1 *out);
 
-/** Level 2 shares of all executions in a sum, as td_sum_l1; -ENOTSUP if level 2 was not counted. */
+/** Level 2 shares of all executions in a sum. Any thread. Returns as td_sum_l1, and -ENOTSUP if level 2 was not counted. */
 int td_sum_l2(const struct td_sum *sum, struct td_l2 *out);
 
-/** Nodes over all executions in a sum, as td_decode_tree, with bounds as sure as td_sum_l1's. Returns as td_sum_l1. */
+/** Nodes over all executions in a sum, as td_decode_tree, with bounds as sure as td_sum_l1's. Any thread. Returns
+ * as td_sum_l1. */
 int td_sum_decode_tree(const struct td_sum *sum, struct td_node *nodes, uint32_t capacity, uint32_t *count);
 
 /* ---- Turns: nodes of deeper levels that one group does not hold, over many executions of a region ---- */
@@ -460,7 +461,8 @@ void td_turns_close(struct td_turns *turns);
  *  TD_ENOTCOUNTING  SLOTS stood still, or PERF_METRICS is empty */
 int td_decode_raw_l1(uint64_t slots_a, uint64_t metrics_a, uint64_t slots_b, uint64_t metrics_b, struct td_l1 *out);
 
-/** Level 2 shares, as td_decode_raw_l1; -ENOTSUP if the upper halves are empty and this CPU has level 1 only. */
+/** Level 2 shares, of the same. Any thread. Returns as td_decode_raw_l1, and -ENOTSUP if the upper halves are empty and this CPU has
+ * level 1 only. */
 int td_decode_raw_l2(uint64_t slots_a, uint64_t metrics_a, uint64_t slots_b, uint64_t metrics_b, struct td_l2 *out);
 
 /* ---- Simulation ---- */
@@ -490,7 +492,8 @@ int td_simulate_mix(td_t *td, const struct td_mix *mix);
 /** As td_open, of the simulated PMU of a chosen core, to try a program as on other CPUs. `core` is a name that `topdown
  * list` prints, as in td_info.core, or "made-up core": general counters and a tree of three levels, the last in
  * cycles. TD_FLAG_SIMULATE need not be set. td_simulate_counters sets what a core with general counters counts,
- * td_simulate_mix what any other does. Returns as td_open; -EINVAL also if no core has it (td_last_error has all). */
+ * td_simulate_mix what any other does. Threads and returns as td_open; -EINVAL also if no core has it (td_last_error has
+ * all). */
 int td_simulate(td_t **out, const struct td_options *options, const char *core);
 
 /** Sets how much each general counter of a handle's simulated PMU counts per cycle of the time-stamp counter from now

@@ -58,7 +58,7 @@ int td_mark_sample(td_t *td, const struct td_mark *mark, struct td_sample *out);
 
 /** What td_read_mark calls where it may not read registers or counters itself. It works with any handle.
  *
- * Returns as td_read. */
+ * Threads and returns as td_read. */
 int td_mark_read_slowly(td_t *td, struct td_mark *out);
 
 /* Where an inline reading finds what it needs, in bytes from the handle. */

@@ -44,6 +44,8 @@ struct td_record_options {
  * Children of a fork are not recorded; they may begin recordings of their own. An exec, or the end of the process, ends the
  * recording, and nothing is written.
  *
+ * Any thread may call this.
+ *
  * Returns 0, or:
  *  -EINVAL         options->size or another field is wrong
  *  -E2BIG          `options` has a value that this version does not know
@@ -62,7 +64,7 @@ int td_record_start(const struct td_record_options *options);
  *  -EINVAL         `path` is empty, or has the ending of no format
  *  -ENODATA        there is no recording; in a child of a fork: it is the parent's
  *  -EBUSY          another thread is in one of these calls
- *  -ENOENT, -EACCES ... the file cannot be opened
+ *  -ENOENT, -EACCES ...  the file cannot be opened
  *  -ENOSPC ...     the file cannot be written
  * After a failure nothing is lost: the recording goes on if the file could not be opened, and has ended and is kept if it could not
  * be written. Call this again, with another path. */
@@ -71,7 +73,7 @@ int td_record_stop(const char *path);
 /** Copies the calling thread's last failure of these calls in full: what happened, why, and what to do about it.
  *
  * `buffer` receives the text, cut to `length` - 1 bytes, and a NUL. Pass NULL and 0 to ask for the length. Successful calls
- * do not change the text.
+ * do not change the text. Any thread may call this.
  *
  * Returns the length of the whole text without the NUL, 0 if no call of this thread has failed yet; or -EINVAL if
  * `buffer` is NULL and `length` is not 0. */

@@ -63,10 +63,10 @@ static inline int td_region_end(const char *name) __asm__("td_region_end_if_load
 #endif
 
 /* Begins a region in the calling thread. Its name's text identifies it, wherever the name is stored; 1 to 511 bytes.
- * Regions nest, and may begin within themselves (recursion). Each thread has its own, also of the same name.
+ * Regions nest, and may begin within themselves (recursion). Each thread has its own, also of the same name. Any thread.
  *
  * Returns 0, also without the library, or a negative code, which a program may well ignore: what td_read returns;
- * -EINVAL: name is NULL or empty; -ENAMETOOLONG: it is longer than 511 bytes; -ENOSPC: too many regions. */
+ * -EINVAL: `name` is NULL or empty; -ENAMETOOLONG: it is longer than 511 bytes; -ENOSPC: too many regions. */
 static inline int td_region_begin(const char *name)
 {
 #if TD_REGION_ENABLED
@@ -83,8 +83,9 @@ static inline int td_region_begin(const char *name)
 
 /* Ends the innermost region of this name that began in the calling thread. Regions within it that did not end are split:
  * they end here, and begin again after it. Each piece is an execution; the last one does not count if its end is missing.
+ * Any thread.
  *
- * Returns as td_region_begin; -EINVAL: name is NULL, or no such region had begun in this thread. That is counted, too,
+ * Returns as td_region_begin; -EINVAL: `name` is NULL, or no such region had begun in this thread. That is counted, too,
  * and does no harm. */
 static inline int td_region_end(const char *name)
 {
@@ -134,11 +135,11 @@ typedef no_region region;
 } /* namespace topdown */
 #endif
 
+#if TD_REGION_ENABLED
 /* As the functions, but with TOPDOWN_DISABLE the name is not even evaluated.
  *
- * TD_REGION_SCOPE(name); is a declaration: the region ends with the block around it. A longjmp past the end of the block
+ * `TD_REGION_SCOPE(name);` is a declaration: the region ends with the block around it. A longjmp past the end of the block
  * leaves the region without an end. */
-#if TD_REGION_ENABLED
 #define TD_REGION_BEGIN(name) ((void)td_region_begin(name))
 #define TD_REGION_END(name) ((void)td_region_end(name))
 #define TD_REGION_JOIN_(a, b) a##b

@@ -141,8 +141,21 @@ pass 'rustc'
 "$root/bin/topdown" --version > /dev/null
 pass 'the command'
 
+# (each function has a page or a link, also in the tree that was moved)
+for name in $(sed 's/@.*//' abi/symbols.txt abi/record-symbols.txt) td_region_begin td_region_end resolve_event; do
+  grep -qx "\.Nm $name\( ,\)\?" "$root/share/man/man3/$name.3" || { echo "$name has no page"; exit 1; }
+done
+pass 'pages of functions'
+# (system calls and these are others')
+sed -n 's/^\.Xr \([^ ]*\) \([137]\).*/\1.\2/p' "$root"/share/man/man[37]/* | sort -u | grep -vxE 'perf\.1|(free|malloc)\.3' > "$scratch/referenced"
+while read -r page; do
+  [ -e "$root/share/man/man${page##*.}/$page" ] || { echo "no page is called $page"; exit 1; }
+done < "$scratch/referenced"
+pass 'references of pages'
+
 if has mandoc 'man pages'; then
-  mandoc -T lint "$root"/share/man/man1/*.1
+  mandoc -T lint "$root"/share/man/man[137]/* 2> "$scratch/errors" | grep -v 'STYLE: referenced manual not found' > "$scratch/said" || true
+  [ ! -s "$scratch/said" ] || { cat "$scratch/said"; exit 1; }
   for command in check list stat record top run report compare demo; do
     grep -q "^.SH OPTIONS" "$root/share/man/man1/topdown-$command.1"
   done

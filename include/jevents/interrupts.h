@@ -1,5 +1,4 @@
-/* interrupts.h: how many hardware interrupts this thread received. The interface is libjevents'; docs/jevents.md says what
- * each function does. */
+/* interrupts.h: how many hardware interrupts this thread received. The interface is libjevents'. */
 #ifndef INTERRUPTS_H
 #define INTERRUPTS_H 1
 
@@ -7,8 +6,11 @@
 extern "C" {
 #endif
 
+/* Begins to count this thread's interrupts. */
 void interrupts_init(void);
+/* Counts them no longer. */
 void interrupts_exit(void);
+/* How many there were since interrupts_init. */
 unsigned long long get_interrupts(void);
 
 #ifdef __cplusplus

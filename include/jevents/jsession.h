@@ -1,5 +1,5 @@
-/* jsession.h: lists of events, measured together, on every CPU. The interface is libjevents'; docs/jevents.md says what
- * each function does. Programs read and write these structs; the library may also be given ones that a program made. */
+/* jsession.h: lists of events, measured together, on every CPU. The interface is libjevents'. Programs read
+ * and write these structs; the library may also be given ones that a program made. */
 #ifndef JSESSION_H
 #define JSESSION_H 1
 
@@ -54,27 +54,45 @@ struct session_print {
 
 #define SESSION_TIMESTAMP_LEN 30
 
+/* An empty list, or NULL. free_eventlist frees it. */
 struct eventlist *alloc_eventlist(void);
+/* Writes seconds, as a prefix of a line, into `buf` of `bufs` bytes. */
 void session_print_timestamp(char *buf, int bufs, double ts);
 
 /* The members of struct event that follow attr are elsewhere for each size of it: JEVENTS_SYMBOL. */
+
+/* Appends events to a list: names with commas between them, groups in braces. What comes before the first part that
+ * fails stays; a group comes whole or not at all. */
 int parse_events(struct eventlist *el, char *events) JEVENTS_SYMBOL(parse_events);
+/* Opens all events on all CPUs, for a process from its exec on, or for all processes. */
 int setup_events(struct eventlist *el, bool measure_all, int measure_pid) JEVENTS_SYMBOL(setup_events);
+/* The same on a list of CPUs (`0-3,8`), or all for NULL, with SE_* flags. */
 int setup_events_cpumask(struct eventlist *el, int measure_pid, char *cpumask, int flags)
     JEVENTS_SYMBOL(setup_events_cpumask);
+/* Opens one event on a CPU, in the group of `leader` if that is not NULL. */
 int setup_event(struct event *e, int cpu, struct event *leader, bool measure_all, int measure_pid)
     JEVENTS_SYMBOL(setup_event);
+/* The same with SE_* flags. */
 int setup_event_flags(struct event *e, int cpu, struct event *leader, int measure_pid, int flags)
     JEVENTS_SYMBOL(setup_event_flags);
+/* Reads value and times of one event and CPU. */
 int read_event(struct event *e, int cpu) JEVENTS_SYMBOL(read_event);
+/* Reads all that are open, up to the first error. */
 int read_all_events(struct eventlist *el) JEVENTS_SYMBOL(read_all_events);
+/* What was read, scaled to the time in which it was enabled. */
 uint64_t event_scaled_value(struct event *e, int cpu) JEVENTS_SYMBOL(event_scaled_value);
+/* The same of an event and its clones. */
 uint64_t event_scaled_value_sum(struct event *e, int cpu) JEVENTS_SYMBOL(event_scaled_value_sum);
+/* Closes and frees all. */
 void free_eventlist(struct eventlist *el) JEVENTS_SYMBOL(free_eventlist);
+/* Prints what each event was resolved to. */
 void print_event_list_attr(struct eventlist *el, FILE *f) JEVENTS_SYMBOL(print_event_list_attr);
+/* Prints a line for each event and CPU: CPU, name, value, time enabled, time running. */
 void session_print_csv(FILE *outfh, struct eventlist *el, struct session_print *arg) JEVENTS_SYMBOL(session_print_csv);
+/* Prints a line for each event: the sum over all CPUs. */
 void session_print_aggr(FILE *outfh, struct eventlist *el, struct session_print *arg)
     JEVENTS_SYMBOL(session_print_aggr);
+/* Prints a line for each event and CPU. */
 void session_print(FILE *outfh, struct eventlist *el, struct session_print *arg) JEVENTS_SYMBOL(session_print);
 
 #ifdef __cplusplus

@@ -1,5 +1,4 @@
-/* measure.h: groups of four raw counters around parts of a program. The interface is libjevents'; docs/jevents.md says
- * what each function does. */
+/* measure.h: groups of four raw counters around parts of a program. The interface is libjevents'. */
 #ifndef MEASURE_H
 #define MEASURE_H 1
 
@@ -27,11 +26,17 @@ struct measure {
 #define EFUNC(x, y, f) { #x, x, y, f }
 #endif
 
+/* The thread measures this group from now on; ends the program if it cannot. */
 void measure_group_init(struct measure *g, char *name);
+/* What follows is measured. */
 void measure_group_start(void);
+/* What follows is not. */
 void measure_group_stop(void);
+/* The thread measures no group any more. */
 void measure_group_finish(void);
+/* Prints all that was measured. */
 void measure_print_all(FILE *fh);
+/* Forgets all that was measured. */
 void measure_free_all(void);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* rdpmc.h: one counter, read from user space. The interface is libjevents'; docs/jevents.md says what each function
- * does. The thread that opened a counter reads and closes it. */
+/* rdpmc.h: one counter, read from user space. The interface is libjevents'.
+ * The thread that opened a counter reads and closes it. */
 #ifndef RDPMC_H
 #define RDPMC_H 1
 
@@ -16,9 +16,13 @@ struct rdpmc_ctx {
     struct perf_event_mmap_page *buf;
 };
 
+/* Opens an event by its number. */
 int rdpmc_open(unsigned counter, struct rdpmc_ctx *ctx);
+/* Opens an event, in the group of `leader_ctx` if that is not NULL. */
 int rdpmc_open_attr(struct perf_event_attr *attr, struct rdpmc_ctx *ctx, struct rdpmc_ctx *leader_ctx);
+/* Closes a counter; what is not open stays closed. */
 void rdpmc_close(struct rdpmc_ctx *ctx);
+/* The counter's total. */
 unsigned long long rdpmc_read(struct rdpmc_ctx *ctx);
 
 #ifdef __cplusplus

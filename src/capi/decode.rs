@@ -101,7 +101,7 @@ pub const TD_AS_PUBLISHED: u32 = 0;
 /// As registers or counters have them, without corrections (docs/sources.md).
 pub const TD_AS_BARE: u32 = 2;
 
-/// As td_decode_tree, by a definition of the nodes: TD_AS_*; -EINVAL if it is none.
+/// As td_decode_tree, by a definition of the nodes: TD_AS_*. Any thread. Returns as td_decode_tree; -EINVAL also if it is none.
 ///
 /// # Safety
 /// The pointers are NULL or point to what their types say, `nodes` to `capacity` of them.
@@ -193,7 +193,8 @@ pub unsafe extern "C" fn td_decode_raw_l1(
     guard(|| unsafe { put(out, "out", || crate::decode_raw_l1(slots_a, metrics_a, slots_b, metrics_b)) })
 }
 
-/// Level 2 shares, as td_decode_raw_l1; -ENOTSUP if the upper halves are empty and this CPU has level 1 only.
+/// Level 2 shares, of the same. Any thread. Returns as td_decode_raw_l1, and -ENOTSUP if the upper halves are empty and this CPU has
+/// level 1 only.
 ///
 /// # Safety
 /// `out` is NULL or points to what its type says.

@@ -50,7 +50,7 @@ unsafe extern "C" fn mark(td: *mut td, out: *mut Mark) -> c_int {
 
 /// What td_read_mark calls where it may not read registers or counters itself. It works with any handle.
 ///
-/// Returns as td_read.
+/// Threads and returns as td_read.
 ///
 /// # Safety
 /// `td` is NULL or from td_open, `out` NULL or a mark to be filled in.

@@ -46,7 +46,8 @@ pub unsafe extern "C" fn td_simulate_mix(td: *mut td, mix: *const Mix) -> c_int 
 /// As td_open, of the simulated PMU of a chosen core, to try a program as on other CPUs. `core` is a name that `topdown
 /// list` prints, as in td_info.core, or "made-up core": general counters and a tree of three levels, the last in
 /// cycles. TD_FLAG_SIMULATE need not be set. td_simulate_counters sets what a core with general counters counts,
-/// td_simulate_mix what any other does. Returns as td_open; -EINVAL also if no core has it (td_last_error has all).
+/// td_simulate_mix what any other does. Threads and returns as td_open; -EINVAL also if no core has it (td_last_error has
+/// all).
 ///
 /// # Safety
 /// `out` and `options` are NULL or point to what their types say, `core` is NULL or a text that ends in NUL.

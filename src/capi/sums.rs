@@ -129,7 +129,7 @@ pub unsafe extern "C" fn td_sum_l1(sum: *const Sum, out: *mut L1) -> c_int {
     guard(|| unsafe { put(out, "out", || at(sum, "sum")?.l1()) })
 }
 
-/// Level 2 shares of all executions in a sum, as td_sum_l1; -ENOTSUP if level 2 was not counted.
+/// Level 2 shares of all executions in a sum. Any thread. Returns as td_sum_l1, and -ENOTSUP if level 2 was not counted.
 ///
 /// # Safety
 /// The pointers are NULL or point to what their types say.
@@ -139,7 +139,8 @@ pub unsafe extern "C" fn td_sum_l2(sum: *const Sum, out: *mut L2) -> c_int {
     guard(|| unsafe { put(out, "out", || at(sum, "sum")?.l2()) })
 }
 
-/// Nodes over all executions in a sum, as td_decode_tree, with bounds as sure as td_sum_l1's. Returns as td_sum_l1.
+/// Nodes over all executions in a sum, as td_decode_tree, with bounds as sure as td_sum_l1's. Any thread. Returns
+/// as td_sum_l1.
 ///
 /// # Safety
 /// The pointers are NULL or point to what their types say, `nodes` to `capacity` of them.

@@ -10,8 +10,8 @@ pub extern "C" fn td_strerror(code: c_int) -> *const c_char {
 }
 
 /// Copies the calling thread's last failure in full into `buffer`, cut to `length` - 1 bytes, and a NUL; NULL and 0 ask
-/// for the length. Successful calls do not change the text. Returns the length of the whole text without the NUL (0: no
-/// call has failed yet), or -EINVAL if `buffer` is NULL and `length` is not 0.
+/// for the length. Successful calls do not change the text. Any thread. Returns the length of the whole text without the
+/// NUL (0: no call has failed yet), or -EINVAL if `buffer` is NULL and `length` is not 0.
 ///
 /// # Safety
 /// `buffer` is NULL or has room for `length` bytes.
