@@ -10,7 +10,8 @@
  *
  * shows retiring, bad_speculation, frontend_bound and backend_bound, parts of 1 that add up to 1; their bound, error; and level 2 with
  * error_level_2 where the CPU has it. Each thread of ->Threads(n) measures itself, and each thread's object has to be made before its
- * loop. A share is that of the slots of all threads together, and the bound is the mean of theirs, both weighed by slots.
+ * loop. A share is that of the slots of all threads together, and the bound is the mean of theirs, both weighed by slots. The counter
+ * slots has those of an iteration. `topdown compare` reads two such results (--benchmark_out=FILE, JSON).
  * Counted is what lies between the object's beginning and end, but for what lies between pause() and resume(), which are state's
  * PauseTiming() and ResumeTiming() besides.
  *
@@ -36,6 +37,7 @@ class benchmark_shares {
     struct run {
         std::mutex lock;
         int begun, present, measured[2]; /* threads; those with level 1, and with level 2 */
+        bool simulated;                  /* TD_FLAG_SIMULATE */
         double slots[2];                 /* of these */
         double parts[ALL];               /* shares and bounds, times slots */
     };
@@ -92,6 +94,7 @@ class benchmark_shares {
             return say();
         const double first[LEVEL_1] = {one.retiring, one.bad_speculation, one.frontend_bound, one.backend_bound, one.error};
         run.measured[0]++;
+        run.simulated = (sum_.flags & TD_SAMPLE_SIMULATED) != 0;
         run.slots[0] += slots;
         for (int k = 0; k < LEVEL_1; k++)
             run.parts[k] += slots * first[k];
@@ -141,6 +144,11 @@ public:
                 if (run.measured[level] == run.begun)
                     state_.counters[name(k)] = run.parts[k] / run.slots[level];
                 run.parts[k] = 0;
+            }
+            if (run.begun == run.measured[0]) {
+                state_.counters["slots"] = benchmark::Counter(run.slots[0], benchmark::Counter::kAvgIterations);
+                if (run.simulated)
+                    state_.counters["simulated"] = 1;
             }
             run.slots[0] = run.slots[1] = 0;
             run.begun = run.measured[0] = run.measured[1] = 0;

@@ -76,6 +76,7 @@ static void is_true(benchmark::UserCounters &counters, double of_other)
                                         "fetch_latency",    "fetch_bandwidth",    "memory_bound",   "core_bound"};
     const std::vector<double> one = truth(ONE), other = truth(OTHER);
     CHECK(counters.count("retiring") == 1 && counters["error"].value > 0 && counters["error"].value < 0.02);
+    CHECK(counters["slots"].value > 100000 && counters.count("simulated") == 0);
     for (int k = 0; k < 12; k++) {
         if (k < 4 || counters.count(names[k]))
             CHECK_NEAR(counters[names[k]].value, one[k] + of_other * (other[k] - one[k]),

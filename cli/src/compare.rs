@@ -25,7 +25,7 @@ pub struct Arguments {
     /// more than one), memory_bound>2, solve:core_bound>5. What the bounds of both reports leave open does not fail
     #[arg(long, value_name = "CONDITION,...", value_parser = Condition::list)]
     fail_if: Vec<Conditions>,
-    /// The report before: CSV, JSON, or a table file; or a recording: JSON of `topdown record`
+    /// The report before: CSV, JSON, or a table file; results of Google Benchmark (JSON); or a recording: JSON of `topdown record`
     before: PathBuf,
     /// The one after, of the same kind
     after: PathBuf,

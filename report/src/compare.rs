@@ -1,6 +1,7 @@
 //! Two reports, before and after: what has changed, and whether it is more than the bounds of both leave open.
 #![forbid(unsafe_code)]
 
+mod benchmarks;
 mod condition;
 
 pub use condition::{Condition, ConditionState};
@@ -185,7 +186,7 @@ fn of_csv(text: &str) -> Option<ReadRows> {
     (!rows.is_empty() && is_finite.get()).then_some((rows, is_simulated))
 }
 
-/// Reads a report in CSV or JSON, or table files' figures.
+/// Reads a report in CSV or JSON, table files' figures, or results of benchmarks.
 fn read(path: &Path) -> io::Result<ReadRows> {
     let bytes = read_whole(path)?;
     let text = String::from_utf8_lossy(&bytes);
@@ -195,13 +196,13 @@ fn read(path: &Path) -> io::Result<ReadRows> {
         (rows, words::simulated(report))
     };
     let rows = match bytes.first() {
-        Some(b'{') => of_json(&text),
+        Some(b'{') => of_json(&text).or_else(|| benchmarks::of_json(&text)),
         Some(b'r') => of_csv(&text),
         _ => return merge(&[path.to_path_buf()], None).map(|report| of_report(&report)),
     };
     rows.ok_or_else(|| {
         io::Error::other(format!(
-            "{}: no report of this version in CSV or JSON, nor a table file, nor a recording (.json of topdown record)",
+            "{}: no report of this version in CSV or JSON, nor a table file, nor a recording (.json of topdown record), nor results of Google Benchmark in JSON",
             path.display()
         ))
     })
@@ -255,6 +256,13 @@ pub struct RegionChange {
     /// Executions, slots, and nanoseconds (of time alone elapsed ones, too), which have no bound; then the shares of both levels, and the other nodes.
     #[serde(serialize_with = "by_name")]
     pub figures: Vec<(&'static str, Change)>,
+}
+
+impl RegionChange {
+    /// Whether both files have it.
+    fn in_both(&self) -> bool {
+        self.figures.iter().any(|(name, change)| *name == "executions" && change.difference.is_some())
+    }
 }
 
 /// Writes the change of each figure under the figure's name.
@@ -402,11 +410,12 @@ impl Comparison {
         let mut out = layout.heading(&layout.sentence(&format!("topdown: from {before} to {after}"))) + "\n";
         out += &simulated_line(self.path, layout);
         let names = told_apart(self.regions.iter().map(|one| &*one.region), 60);
-        for (RegionChange { region, figures }, name) in self.regions.iter().zip(names) {
+        for (row, name) in self.regions.iter().zip(names) {
+            let (RegionChange { region, figures }, in_both) = (row, row.in_both());
             let name = if region.is_empty() { "whole program".into() } else { name };
             let (counts, shares) =
                 figures.split_at(figures.iter().take_while(|(name, _)| COUNTS.contains(name)).count());
-            let in_both = counts[0].1.difference.is_some();
+
             let only = match (in_both, counts[0].1.before) {
                 (true, _) => "",
                 (false, Some(_)) => ": only before",

@@ -5,7 +5,7 @@ mod made;
 use made::{Scratch, TableContent, ran};
 use std::fs;
 use std::path::PathBuf;
-use topdown_report::{Comparison, Format, compare, merge, render};
+use topdown_report::{Comparison, ConditionState, Format, compare, merge, render};
 
 /// 1,000 slots; "=a, b" has 600 of them, within 12 of its slots, and "c" 200.
 fn before() -> TableContent {
@@ -160,4 +160,78 @@ fn what_is_no_report_is_told() {
     let json = fs::read_to_string(&files[1]).unwrap().replacen("\"schema\": 1", "\"schema\": 2", 1);
     fs::write(&files[1], json).unwrap();
     assert!(compare(&files[0], &files[1]).is_err());
+}
+
+/// Results of Google Benchmark as topdown_benchmark.h has them: iterations, slots of one, retiring and its bound.
+fn benchmarks(runs: &[(&str, u64, f64, f64, f64)]) -> String {
+    let run = |(name, iterations, slots, retiring, error): &(&str, u64, f64, f64, f64)| {
+        serde_json::json!({
+            "name": name, "run_name": name, "run_type": "iteration", "iterations": iterations, "real_time": 2.0, "time_unit": "us",
+            "slots": slots, "retiring": retiring, "bad_speculation": 0.1, "frontend_bound": 0.1, "backend_bound": 0.8 - retiring,
+            "error": error,
+        })
+    };
+    let mut all: Vec<_> = runs.iter().map(run).collect();
+    // (as with repetitions: no runs, and of unlike meaning)
+    all.push(serde_json::json!({
+        "name": "sort_stddev", "run_name": "sort", "run_type": "aggregate", "aggregate_name": "stddev", "iterations": 2,
+        "real_time": 0.1, "time_unit": "us", "slots": 3.0, "retiring": 0.001, "error": 0.0
+    }));
+    all.push(serde_json::json!({
+        "name": "times", "run_name": "times", "run_type": "iteration", "iterations": 7, "real_time": 2.0, "time_unit": "ms"
+    }));
+    serde_json::json!({ "context": { "num_cpus": 2 }, "benchmarks": all }).to_string()
+}
+
+#[test]
+fn results_of_benchmarks_are_compared_one_by_one_by_the_slots_of_their_repetitions() {
+    let scratch = Scratch::new("compare-benchmarks");
+    let (before, after) = (scratch.0.join("before.json"), scratch.0.join("after.json"));
+    let old =
+        [("sort", 10, 1000.0, 0.20, 0.01), ("sort", 30, 1000.0, 0.24, 0.02), ("gone", 1, 10.0, 0.5, 0.0)];
+    std::fs::write(&before, benchmarks(&old)).unwrap();
+    std::fs::write(
+        &after,
+        benchmarks(&[("sort", 20, 1100.0, 0.31, 0.01), ("sum/threads:2", 3, 10.0, 0.5, 0.01)]),
+    )
+    .unwrap();
+    let comparison = compare(&before, &after).unwrap();
+    let names: Vec<&str> = comparison.regions.iter().map(|one| &*one.region).collect();
+    assert_eq!(names, ["sort", "sum/threads:2", "gone", "times"]);
+    let figure = |k: usize, name: &str| {
+        comparison.regions[k].figures.iter().find(|(other, _)| *other == name).unwrap().1
+    };
+    let retiring = figure(0, "retiring");
+    // (0.2 x 10,000 + 0.24 x 30,000) / 40,000, and so the bound
+    assert!((retiring.before.unwrap() - 0.23).abs() < 1e-12 && retiring.after == Some(0.31));
+    assert!((retiring.bound.unwrap() - 0.0275).abs() < 1e-12 && retiring.significant == Some(true));
+    assert_eq!((figure(0, "slots").before, figure(0, "executions").before), (Some(40_000.0), Some(40.0)));
+    assert_eq!(figure(0, "time_ns").after, Some(40_000.0));
+    assert_eq!((figure(3, "wall_ns").before, figure(3, "slots").before), (Some(14_000_000.0), None));
+    assert_eq!(figure(1, "retiring").difference, None);
+    // a condition without a name is one of each benchmark that both have
+    let state = |text: &str| comparison.state_of(&text.parse().unwrap());
+    assert!(matches!(state("retiring>5"), ConditionState::Holds(what) if what.contains("retiring of sort")));
+    assert!(matches!(state("sort:retiring>5"), ConditionState::Holds(_)));
+    assert!(matches!(state("sort:retiring>5.3"), ConditionState::DoesNot));
+    assert!(matches!(state("retiring>5.3"), ConditionState::DoesNot));
+    assert!(
+        matches!(state("memory_bound>1"), ConditionState::Unknown(why) if why.contains("no benchmark of both"))
+    );
+    assert!(matches!(state("gone:retiring>5"), ConditionState::Unknown(_)));
+}
+
+#[test]
+fn what_google_benchmark_would_not_write_is_refused() {
+    let scratch = Scratch::new("compare-no-benchmarks");
+    let file = scratch.0.join("file.json");
+    for text in [
+        r#"{"benchmarks": []}"#,
+        r#"{"context": {}, "benchmarks": [{"name": "a", "iterations": 1, "real_time": 1, "time_unit": "fortnights"}]}"#,
+        r#"{"context": {}, "benchmarks": [{"name": "a", "real_time": 1, "time_unit": "ns"}]}"#,
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let error = compare(&file, &file).unwrap_err().to_string();
+        assert!(error.contains("file.json: no report") && error.contains("Google Benchmark"), "{error}");
+    }
 }

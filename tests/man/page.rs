@@ -144,7 +144,10 @@ impl Page {
                     _ => continue,
                 };
                 made += &format!(".Fo {}\n", item.name);
-                made += &parameters.iter().map(|one| format!(".Fa \"{one}\"\n")).collect::<String>();
+                // (a delimiter at the end is not one of the macro's)
+                let end = |one: &str| if one.ends_with(')') { "\\&" } else { "" };
+                made +=
+                    &parameters.iter().map(|one| format!(".Fa \"{one}{}\"\n", end(one))).collect::<String>();
                 made += ".Fc\n";
             }
         }

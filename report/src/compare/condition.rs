@@ -1,7 +1,7 @@
 //! Changes at which a comparison fails: of a node's share, and only where the bounds leave no doubt.
 #![forbid(unsafe_code)]
 
-use super::{Change, Comparison};
+use super::{Change, Comparison, RegionChange};
 use std::str::FromStr;
 
 /// A share has changed by more than so much, upwards or downwards.
@@ -88,15 +88,51 @@ impl Condition {
 }
 
 impl Comparison {
-    /// Whether a condition holds.
+    /// Whether a condition holds. That of the whole is one of each region where there is no whole, as of benchmarks.
     #[must_use]
     pub fn state_of(&self, condition: &Condition) -> ConditionState {
-        let Condition { text, region, figure, falls, by } = condition;
-        let what = if region.is_empty() { String::new() } else { format!(" of {region}") };
-        let Some(row) = self.regions.iter().find(|one| one.region == *region) else {
-            return ConditionState::Unknown(format!("{text}: neither report has a region {region}"));
+        let Condition { text, region, .. } = condition;
+        let has_whole = self.regions.iter().any(|one| one.region.is_empty());
+        // (of one that is only before, or only after, nothing has changed, and some are timed alone)
+        let is_benchmark = |one: &RegionChange| {
+            let known =
+                condition.change_in(one).is_some_and(|change| change.before.or(change.after).is_some());
+            region.is_empty() && !has_whole && one.in_both() && known
         };
-        let change = row.figures.iter().find(|(name, _)| name == figure).map(|(_, change)| change);
+        let is_meant = |one: &&RegionChange| one.region == *region || is_benchmark(one);
+        let rows: Vec<&RegionChange> = self.regions.iter().filter(is_meant).collect();
+        if rows.is_empty() {
+            return ConditionState::Unknown(match region.is_empty() {
+                true => format!("{text}: no benchmark of both has {}", condition.figure),
+                false => format!("{text}: neither report has a region {region}"),
+            });
+        }
+        let (mut held, mut unknown) = (Vec::new(), None);
+        for state in rows.into_iter().map(|one| condition.state_in(one)) {
+            match state {
+                ConditionState::Holds(what) => held.push(what),
+                ConditionState::Unknown(why) => unknown = unknown.or(Some(why)),
+                ConditionState::DoesNot => {}
+            }
+        }
+        match (held.is_empty(), unknown) {
+            (false, _) => ConditionState::Holds(held.join("; ")),
+            (true, Some(why)) => ConditionState::Unknown(why),
+            (true, None) => ConditionState::DoesNot,
+        }
+    }
+}
+
+impl Condition {
+    fn change_in<'c>(&self, row: &'c RegionChange) -> Option<&'c Change> {
+        row.figures.iter().find(|(name, _)| *name == self.figure).map(|(_, change)| change)
+    }
+
+    /// Whether it holds in a region.
+    fn state_in(&self, row: &RegionChange) -> ConditionState {
+        let Condition { text, figure, falls, by, .. } = self;
+        let what = if row.region.is_empty() { String::new() } else { format!(" of {}", row.region) };
+        let change = self.change_in(row);
         let Some(Change { difference: Some(difference), ends: Some([least, most]), .. }) = change else {
             return ConditionState::Unknown(format!("{text}: {figure}{what} was not measured in both"));
         };
@@ -117,7 +153,6 @@ impl Comparison {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::RegionChange;
     use crate::nodes::ShareInterval;
 
     fn interval(value: f64, error: f64) -> ShareInterval {
@@ -156,7 +191,7 @@ mod tests {
             ConditionState::Unknown(why) => why,
             state => panic!("{condition}: {state:?}"),
         };
-        assert_eq!(unknown("retiring>1"), "retiring>1: neither report has a region ");
+        assert_eq!(unknown("retiring>1"), "retiring>1: no benchmark of both has retiring");
         assert_eq!(
             unknown("a:b:core_bound>1"),
             "a:b:core_bound>1: core_bound of a:b was not measured in both"
