@@ -17,6 +17,8 @@ mod report;
 mod require;
 mod run;
 mod share;
+#[cfg(test)]
+mod shown;
 mod simulation;
 mod sources;
 mod stat;
