@@ -332,10 +332,13 @@ uninstall: ## take away what install put there
 	rm -f $(addprefix $(DESTDIR)$(INCLUDEDIR)/,$(INSTALLED) $(JEVENTS_NAMES)) $(addprefix $(DESTDIR)$(DATADIR)/,$(SHARED))
 	rm -rf $(DESTDIR)$(INCLUDEDIR)/jevents $(DESTDIR)$(LIBDIR)/cmake/topdown
 
+wheel: $(LIB) ## build a Python wheel that has libtopdown.so, in target/wheel
+	@packaging/wheel || [ $$? = 77 ]
+
 clean: ## remove what was built
 	$(CARGO) clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-12s %s\n", $$1, $$2}'
 
-.PHONY: all programs benchmark-example demo check test quick check-vm explore check-arm64 check-root fuzz bench bench-intervals bench-turns figure screenshot example-stat example-vm header index man failures cpus install uninstall clean help
+.PHONY: all programs benchmark-example demo check test quick check-vm explore check-arm64 check-root fuzz bench bench-intervals bench-turns figure screenshot example-stat example-vm header index man failures cpus install uninstall wheel clean help

@@ -1,4 +1,9 @@
-//! Where the CPU's pipeline slots go, for any region of a program, measured from inside it.
+//! Where the CPU's pipeline slots go (TopDown, TMA), for any region of a program, measured from inside it.
+//!
+//! [`measure`] runs a closure and tells the shares of its slots, each with the bound of its error. [`TopDown`] is an open handle; two
+//! [`Sample`]s of it give shares by [`decode_l1`], [`decode_l2`] and [`decode_tree`], and many executions of a region a [`Sum`].
+//! [`Options`] say what is measured and how, an [`Error`] what is in the way and what to do. The other names serve the crates of the
+//! same tree, and change with them.
 //!
 //! The modules in the order of tests/rooms.rs: none imports from a later one. "kernel-facts" in comments is
 //! docs/kernel-facts.md (0, A to C) and docs/kernel-facts-more.md (D to I).
@@ -41,6 +46,8 @@ mod sum;
 
 mod handle;
 
+mod measure;
+
 mod probe;
 
 pub mod capi;
@@ -57,6 +64,7 @@ pub use detect::remedies::{Obstacle, Remedy};
 pub use detect::withheld_by_watchdog;
 pub use error::{Error, Reason, Result, TD_ENORDPMC, TD_ENOTCOUNTING, TD_ESTALE, TD_EWRONGTHREAD};
 pub use handle::{Info, Path, PeriodTotals, TopDown};
+pub use measure::{Measured, measure};
 pub use model::metrics::{
     LEVEL_1, LEVEL_2, Metric, TD_NODE_BACKEND_BOUND, TD_NODE_BACKEND_CORE_BOUND, TD_NODE_BACKEND_MEM_BOUND,
     TD_NODE_BAD_SPECULATION, TD_NODE_BRANCH_MISPREDICTS, TD_NODE_CORE_BOUND, TD_NODE_FASTPATH,

@@ -22,6 +22,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("rotation", &["rotation"]),
     ("sum", &["sum"]),
     ("handle", &["handle"]),
+    ("a closure", &["measure"]),
     ("turns", &["turns"]),
     ("probe", &["probe"]),
     ("capi", &["capi"]),
