@@ -52,4 +52,5 @@ P
 # (in a container remedies say so, and have a way more)
 { user "$topdown" check 2>&1 || :; } | tr -s '\n ' ' ' | sed 's/ (on the host)//g; s/ container docker run.* for root in it / /' |
   compared docs/check.md 'topdown check'
+target/examples/loop | grep -xE 'retiring [0-9.]+ % within [0-9.]+ points'
 target/examples/region | compared docs/library.md 'cc examples/region.c'
