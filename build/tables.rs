@@ -234,9 +234,9 @@ fn depth(text: &CpuText, group: &CounterGroup) -> u32 {
 /// SLOTS and PERF_METRICS.
 fn registers(text: &CpuText, unsure: &str, moved: &str) -> String {
     format!(
-        "Counting::PerfMetrics {{ level: {}, tree: const {{ &Tree::new(&perf_metrics::INPUTS, None, &[{unsure}], \
-         &perf_metrics::NODES, &[]) }}, moved: &[{moved}] }}",
-        text.metrics_level
+        "Counting::PerfMetrics {{ level: {}, tree: {}, moved: &[{moved}] }}",
+        text.metrics_level,
+        with_sums(&format!("Tree::new(&perf_metrics::INPUTS, None, &[{unsure}], &perf_metrics::NODES, &[])"))
     )
 }
 
@@ -351,13 +351,18 @@ fn tree(text: &CpuText, group: &CounterGroup, unsure: &str) -> String {
         )
     });
     let simulated = group.events.iter().map(|event| format!("{:?}", text.events[*event].simulated));
-    format!(
-        "const {{ &Tree::new(&[{}], {}, &[{unsure}], &[{}], &[{}]) }}",
+    with_sums(&format!(
+        "Tree::new(&[{}], {}, &[{unsure}], &[{}], &[{}])",
         list(inputs),
         clocks(text, group),
         list(nodes),
         list(simulated)
-    )
+    ))
+}
+
+/// A tree with its sums, which are there once for all trees that have the same.
+fn with_sums(tree: &str) -> String {
+    format!("const {{ const TREE: Tree = {tree}; &TREE.with_sums(const {{ &TREE.as_sums() }}) }}")
 }
 
 /// What tells the cycles, if a node is a share of them.

@@ -63,7 +63,7 @@ by_place!(LEVELS_OF_TREE: AtomicU8 = AtomicU8::new(0), |_row, tree| AtomicU8::ne
 by_place!(TREES: LateRef<Tree> = LateRef::new(None), |_row, tree| LateRef::new(Some(tree)));
 
 const fn sums_of(tree: &'static Tree) -> Option<&'static Sums> {
-    if tree.is_sure() && tree.takes_counters() { tree.sums.as_ref() } else { None }
+    if tree.is_sure() && tree.takes_counters() { tree.sums } else { None }
 }
 
 /// Puts in what is looked up of a row of general-purpose counters that is no row of the table. (It is sure, as nothing in its tree is in doubt;

@@ -21,7 +21,7 @@ pub(crate) struct Tree {
     /// PERF_METRICS, which are simulated by a mix of their categories.
     pub per_cycle: &'static [f64],
     /// Level 1 as sums, and level 2, if they are that.
-    pub sums: Option<Sums>,
+    pub sums: Option<&'static Sums>,
     /// A bit for each node that a measurement down to each level tells.
     measured: [u64; 8],
     /// All inputs are counted, whether a node takes them or not.
@@ -229,7 +229,7 @@ impl NodeRow {
 }
 
 impl Tree {
-    /// The tree of these parts.
+    /// The tree of these parts, each of whose nodes is evaluated by its own formula.
     pub const fn new(
         inputs: &'static [Input],
         clocks: Option<Clocks>,
@@ -245,9 +245,12 @@ impl Tree {
             }
             place += 1;
         }
-        let tree = Tree { inputs, clocks, unsure, nodes, per_cycle, sums: None, measured, counts_all: false };
-        let sums = tree.as_sums();
-        Tree { sums, ..tree }
+        Tree { inputs, clocks, unsure, nodes, per_cycle, sums: None, measured, counts_all: false }
+    }
+
+    /// The same, with what `as_sums` says of it: apart, as many trees have the same.
+    pub const fn with_sums(self, sums: &'static Option<Sums>) -> Tree {
+        Tree { sums: sums.as_ref(), ..self }
     }
 
     /// The same, of which inputs are counted that no node takes.
@@ -258,7 +261,7 @@ impl Tree {
     /// The same, each of whose nodes is evaluated by its own formula.
     #[cfg(test)]
     pub fn without_sums(&self) -> Tree {
-        Tree { sums: None, ..Tree::new(self.inputs, self.clocks, self.unsure, self.nodes, self.per_cycle) }
+        Tree::new(self.inputs, self.clocks, self.unsure, self.nodes, self.per_cycle)
     }
 
     /// A bit for each node that a measurement down to this level tells.

@@ -449,7 +449,8 @@ impl<'t> DeepCore<'t> {
             rates.collect::<Vec<_>>().leak(),
         );
         let is_of_nodes = !told.is_empty() || !draft.taken.nodes.is_empty();
-        let tree = if is_of_nodes { tree } else { tree.with_all_inputs() };
+        let sums = leaked(tree.as_sums());
+        let tree = if is_of_nodes { tree } else { tree.with_all_inputs() }.with_sums(sums);
         let counters = Counters {
             tree: Box::leak(Box::new(tree)),
             events: members.iter().map(|member| member.event).collect::<Vec<_>>().leak(),
