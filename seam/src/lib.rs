@@ -57,6 +57,7 @@ pub mod rseq;
 #[cfg(any(test, fuzzing, feature = "scripted"))]
 pub mod scripted;
 pub mod seccomp;
+pub mod short;
 pub mod signals;
 pub mod sysfs;
 pub mod terms;

@@ -14,6 +14,7 @@ use crate::model::metrics::{self, Metric, TD_NODE_NONE, TD_UNIT_CLOCKS, TD_UNIT_
 use crate::model::tree::{Clocks, Expr, Formula, Input, NodeRow, Tree};
 use crate::model::{Counters, Event, MOST_INPUTS, MOST_NODES, Model, NoDeeper};
 use crate::sys::cpu::ARM64;
+use crate::sys::short;
 pub(super) use companions::plan_companions;
 use formulas::{as_share, inputs_of, leaked, moved_formula};
 pub(super) use named::plan_nodes;
@@ -420,7 +421,7 @@ impl<'t> DeepCore<'t> {
         };
         let own_id = |place: usize| own_tree.nodes[place].id;
         let mut nodes: Vec<&NodeNeeds> = draft.nodes.iter().map(|place| &needs[*place]).collect();
-        nodes.sort_by_key(|need| need.node.level);
+        short::sort_by_key(&mut nodes, |need| need.node.level);
         for need in &nodes {
             self.push_above(&mut rows, need.node);
             let formula = Formula::Of(Box::leak(Box::new(need.value.expr(&event, &own_id))));
