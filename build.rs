@@ -21,6 +21,7 @@ mod words;
 use deep::DeepText;
 use groups::CounterGroups;
 use names::NodeName;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 use tables::GroupedText;
@@ -70,16 +71,16 @@ fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap());
     fs::write(out.join("cpus.rs"), tables::tables(&cores)).unwrap();
     fs::write(out.join("metrics.rs"), tables::metrics(&nodes)).unwrap();
-    let mut table = String::from("const TEXTS: &[(&str, &[u8])] = &[\n");
-    for (name, text) in deep {
-        fs::write(out.join(format!("{name}.deep")), miniz_oxide::deflate::compress_to_vec(&text, 9)).unwrap();
-        table += &format!("({name:?}, include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{name}.deep\"))),\n");
-    }
-    fs::write(out.join("deep.rs"), table + "];\n").unwrap();
+    let (lines, texts) = numbered_lines(&deep);
+    fs::write(out.join("lines.deep"), miniz_oxide::deflate::compress_to_vec(lines.as_bytes(), 9)).unwrap();
+    let texts: String = texts.iter().map(|(name, lines)| format!("({name:?}, &{lines:?}),\n")).collect();
+    let lines = "const LINES: &[u8] = include_bytes!(concat!(env!(\"OUT_DIR\"), \"/lines.deep\"));";
+    fs::write(out.join("deep.rs"), format!("{lines}\nconst TEXTS: &[(&str, &[u16])] = &[\n{texts}];\n"))
+        .unwrap();
 }
 
 /// The texts of deeper trees, by their names, without what is for people alone.
-fn deep_texts(nodes: &[NodeName]) -> Vec<(String, Vec<u8>)> {
+fn deep_texts(nodes: &[NodeName]) -> Vec<(String, String)> {
     let entries = fs::read_dir(Path::new(TEXTS).join(DEEP)).unwrap_or_else(|error| panic!("{DEEP}: {error}"));
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
@@ -94,9 +95,26 @@ fn deep_texts(nodes: &[NodeName]) -> Vec<(String, Vec<u8>)> {
         let lines = all.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
         let words = lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ") + "\n");
         let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        (name, words.collect::<String>().into_bytes())
+        (name, words.collect())
     };
     paths.into_iter().map(text).collect()
+}
+
+/// The lines of all texts, each once, and the texts as the numbers of theirs: cores of one maker have most lines in common.
+fn numbered_lines(texts: &[(String, String)]) -> (String, Vec<(&str, Vec<u16>)>) {
+    let (mut lines, mut numbers) = (String::new(), HashMap::new());
+    let mut numbered = Vec::new();
+    for (name, text) in texts {
+        let number_of = |line| {
+            let next = numbers.len() as u16;
+            *numbers.entry(line).or_insert_with(|| {
+                lines += &format!("{line}\n");
+                next
+            })
+        };
+        numbered.push((&name[..], text.lines().map(number_of).collect()));
+    }
+    (lines, numbered)
 }
 
 /// What is wrong with a file ends the build.

@@ -234,9 +234,9 @@ fn depth(text: &CpuText, group: &CounterGroup) -> u32 {
 /// SLOTS and PERF_METRICS.
 fn registers(text: &CpuText, unsure: &str, moved: &str) -> String {
     format!(
-        "Counting::PerfMetrics {{ level: {}, tree: const {{ &Tree::new(&perf_metrics::INPUTS, None, &[{unsure}], \
-         &perf_metrics::NODES, &[]) }}, moved: &[{moved}] }}",
-        text.metrics_level
+        "Counting::PerfMetrics {{ level: {}, tree: {}, moved: &[{moved}] }}",
+        text.metrics_level,
+        with_sums(&format!("Tree::new(&perf_metrics::INPUTS, None, &[{unsure}], &perf_metrics::NODES, &[])"))
     )
 }
 
@@ -341,7 +341,7 @@ fn tree(text: &CpuText, group: &CounterGroup, unsure: &str) -> String {
         let is_above = |(other, _): &(usize, _)| Some(&text.nodes[*other].name) == node.parent.as_ref();
         let above = group.nodes.iter().position(is_above);
         format!(
-            "NodeRow {{ metric: {}, parent: {parent}, above: {above:?}, level: {}, unit: metrics::TD_UNIT_{}, formula: {} }}",
+            "NodeRow {{ id: {}.id, parent: {parent}, above: {above:?}, level: {}, unit: metrics::TD_UNIT_{}, formula: {} }}",
             metric(&node.name),
             node.level,
             if node.of_cycles { "CLOCKS" } else { "SLOTS" },
@@ -351,13 +351,18 @@ fn tree(text: &CpuText, group: &CounterGroup, unsure: &str) -> String {
         )
     });
     let simulated = group.events.iter().map(|event| format!("{:?}", text.events[*event].simulated));
-    format!(
-        "const {{ &Tree::new(&[{}], {}, &[{unsure}], &[{}], &[{}]) }}",
+    with_sums(&format!(
+        "Tree::new(&[{}], {}, &[{unsure}], &[{}], &[{}])",
         list(inputs),
         clocks(text, group),
         list(nodes),
         list(simulated)
-    )
+    ))
+}
+
+/// A tree with its sums, which are there once for all trees that have the same.
+fn with_sums(tree: &str) -> String {
+    format!("const {{ const TREE: Tree = {tree}; &TREE.with_sums(const {{ &TREE.as_sums() }}) }}")
 }
 
 /// What tells the cycles, if a node is a share of them.
@@ -376,14 +381,16 @@ fn clocks(text: &CpuText, group: &CounterGroup) -> String {
 fn formula(text: &CpuText, group: &CounterGroup, formula: &GroupFormula) -> String {
     match formula {
         GroupFormula::Slots(event) => format!("Formula::Slots({event})"),
-        GroupFormula::Balance(more, less) => format!("Formula::Balance(&{more:?}, &{less:?})"),
+        GroupFormula::Balance(more, less) => {
+            format!("Formula::Balance(&BalanceInputs {{ more: &{more:?}, less: &{less:?} }})")
+        }
         GroupFormula::Corrected(slots, less, more) => {
             format!(
-                "Formula::Corrected(CorrectionInputs {{ slots: {slots}, less: &{less:?}, more: &{more:?} }})"
+                "Formula::Corrected(&CorrectionInputs {{ slots: {slots}, less: &{less:?}, more: &{more:?} }})"
             )
         }
         GroupFormula::Retired(stalls, not_stalls, retired, dispatched) => format!(
-            "Formula::Retired(RetirementInputs {{ stalls: &{stalls:?}, not_stalls: &{not_stalls:?}, retired: {retired}, dispatched: {dispatched} }})"
+            "Formula::Retired(&RetirementInputs {{ stalls: &{stalls:?}, not_stalls: &{not_stalls:?}, retired: {retired}, dispatched: {dispatched} }})"
         ),
         GroupFormula::Rest => "Formula::Rest".into(),
         GroupFormula::Of(expression) => format!("Formula::Of({})", operand(text, group, expression)),

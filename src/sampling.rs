@@ -175,7 +175,9 @@ impl SampledEvents {
     #[must_use]
     pub fn nodes(&self) -> Vec<SampledNode> {
         let measured = self.tree.nodes.iter().filter(|row| row.is_measured(self.level));
-        measured.map(|row| SampledNode { metric: row.metric, parent: row.parent, level: row.level }).collect()
+        measured
+            .map(|row| SampledNode { metric: *row.metric(), parent: row.parent, level: row.level })
+            .collect()
     }
 
     /// Slots of counts in the order of `events`.
@@ -187,7 +189,7 @@ impl SampledEvents {
     /// The place of the event that counts the slots of a core's other thread.
     fn contention(&self) -> Option<usize> {
         let of_node = |row: &NodeRow| match row.formula {
-            Formula::Slots(input) if row.metric.id == TD_NODE_SMT_CONTENTION => Some(self.tree.inputs[input]),
+            Formula::Slots(input) if row.id == TD_NODE_SMT_CONTENTION => Some(self.tree.inputs[input]),
             _ => None,
         };
         match self.tree.nodes.iter().find_map(of_node)? {

@@ -14,7 +14,7 @@ const TEXT: usize = 64;
 const MOST: usize = 64;
 
 /// What is remembered, in memory that is always there. The first are kept: they are asked for again.
-pub(crate) struct LastingFiles(Mutex<[Option<SysfsFile>; MOST]>);
+pub(crate) struct LastingFiles(Mutex<[SysfsFile; MOST]>);
 
 #[derive(Clone, Copy)]
 struct SysfsFile {
@@ -27,6 +27,15 @@ struct SysfsFile {
 struct ShortText<const N: usize> {
     bytes: [u8; N],
     length: u8,
+}
+
+impl SysfsFile {
+    /// (all zeros, which take no room in the library's file)
+    const NONE: SysfsFile = SysfsFile { name: ShortText { bytes: [0; NAME], length: 0 }, text: None };
+
+    fn is_none(&self) -> bool {
+        self.name.length == 0
+    }
 }
 
 impl<const N: usize> ShortText<N> {
@@ -71,7 +80,7 @@ fn directory(path: &str) -> &str {
 
 impl LastingFiles {
     pub const fn new() -> LastingFiles {
-        LastingFiles(Mutex::new([None; MOST]))
+        LastingFiles(Mutex::new([SysfsFile::NONE; MOST]))
     }
 
     /// The text of a file, which is read unless it lasts and was read before. (Whoever finds the lock held reads: in a forked child that
@@ -116,12 +125,12 @@ impl LastingFiles {
     fn has_seen(&self, wanted: &str) -> bool {
         let Ok(files) = self.0.try_lock() else { return false };
         let is_of_it = |file: &SysfsFile| file.text.is_some() && directory(file.name.text()) == wanted;
-        files.iter().map_while(Option::as_ref).any(is_of_it)
+        files.iter().take_while(|file| !file.is_none()).any(is_of_it)
     }
 
     fn known(&self, path: &str) -> Option<SysfsFile> {
         let files = self.0.try_lock().ok()?;
-        files.iter().map_while(Option::as_ref).find(|file| file.name.bytes() == path.as_bytes()).copied()
+        files.iter().find(|file| !file.is_none() && file.name.bytes() == path.as_bytes()).copied()
     }
 
     fn remember(&self, path: &str, text: Option<Option<ShortText<TEXT>>>) {
@@ -129,7 +138,7 @@ impl LastingFiles {
         if let Ok(mut files) = self.0.try_lock() {
             // (another thread may have done it: the first one counts)
             if let Some(place) = files.iter_mut().find(|file| file.is_none()) {
-                *place = Some(SysfsFile { name, text });
+                *place = SysfsFile { name, text };
             }
         }
     }

@@ -8,7 +8,7 @@
 //! - `at_once`: additions that no signal handler comes between.
 //! - `clocks`: elapsed time, and CPU time of threads.
 //! - `floating`: the program's floating-point environment, kept.
-//! - `thread`, `identity`, `memory`, `guarded`, `kept`: which thread, which handle, and memory that handlers of signals,
+//! - `thread`, `thread_text`, `identity`, `memory`, `guarded`, `kept`: which thread, which handle, and memory that handlers of signals,
 //!   other threads and forked children meet.
 //! - `ring`, `records`, `execs`: an event's ring buffer, its records, and what programs lose their events.
 //! - `ptrace`: threads of others that are stopped and looked at.
@@ -57,10 +57,12 @@ pub mod rseq;
 #[cfg(any(test, fuzzing, feature = "scripted"))]
 pub mod scripted;
 pub mod seccomp;
+pub mod short;
 pub mod signals;
 pub mod sysfs;
 pub mod terms;
 pub mod thread;
+pub mod thread_text;
 
 /// No counter is read in user space, so nothing faults.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]

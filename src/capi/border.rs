@@ -1,10 +1,10 @@
 //! The border between C and Rust: errors become codes and texts, no panic passes, and pointers are checked before they are
 //! used.
 
-use super::last_error;
 use crate::error::{Error, Result};
 use crate::handle::Handle;
 use crate::sys::floating::Floating;
+use crate::sys::thread_text;
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
@@ -25,7 +25,7 @@ pub(super) fn guard(work: impl FnOnce() -> Result<c_int>) -> c_int {
         Err(Error::errno(libc::EFAULT, "the library failed in itself, please report it").why(why.to_string()))
     });
     result.unwrap_or_else(|error| {
-        last_error::set(error.reason());
+        thread_text::set(error.reason());
         error.code()
     })
 }

@@ -11,7 +11,6 @@ mod decode;
 mod decoders;
 mod info;
 mod inline;
-mod last_error;
 mod measure;
 mod options;
 mod simulate;

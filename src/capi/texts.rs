@@ -1,6 +1,6 @@
 //! Texts of errors, and the version.
 
-use super::last_error;
+use crate::sys::thread_text;
 use std::ffi::{c_char, c_int};
 
 /// Short text of a code that this library returned. Static, never NULL. Any thread.
@@ -21,7 +21,7 @@ pub unsafe extern "C" fn td_last_error(buffer: *mut c_char, length: usize) -> c_
         return -libc::EINVAL;
     }
     // SAFETY: the buffer is NULL or what the header calls it, which the C caller promises.
-    last_error::with(|text| unsafe { copy(text, buffer, length) })
+    thread_text::with(|text| unsafe { copy(text, buffer, length) })
 }
 
 /// Version of the library that runs, "MAJOR.MINOR.PATCH". Static text. Any thread.

@@ -165,7 +165,8 @@ fn find(cpu: &Identity) -> Option<&'static DeepTree> {
 fn text_of(cpu: &Identity) -> Option<(usize, DeepText)> {
     let of_cpu = |text: &DeepText| text.is_of(&cpu.vendor, cpu.family, cpu.model, cpu.stepping);
     // (of several the one of the latest stepping)
-    let found = (0..TEXTS.len()).filter_map(|place| Some((place, read(place)?)));
+    let lines = lines()?;
+    let found = (0..TEXTS.len()).filter_map(|place| Some((place, read_of(&lines, place)?)));
     found.filter(|(_, text)| of_cpu(text)).max_by_key(|(_, text)| text.from)
 }
 
@@ -182,10 +183,23 @@ pub(super) fn load_of(name: &str) -> Option<()> {
     deep_tree_of(text).map(|_| ())
 }
 
-fn read(place: usize) -> Option<DeepText> {
+/// The lines of all texts.
+fn lines() -> Option<String> {
     const MOST_BYTES: usize = 1 << 20;
-    let bytes = miniz_oxide::inflate::decompress_to_vec_with_limit(TEXTS[place].1, MOST_BYTES).ok()?;
-    DeepText::read(std::str::from_utf8(&bytes).ok()?).ok()
+    let bytes = miniz_oxide::inflate::decompress_to_vec_with_limit(LINES, MOST_BYTES).ok()?;
+    String::from_utf8(bytes).ok()
+}
+
+/// A text of these lines.
+fn read_of(lines: &str, place: usize) -> Option<DeepText> {
+    let lines: Vec<&str> = lines.lines().collect();
+    let own: Option<Vec<&str>> =
+        TEXTS[place].1.iter().map(|line| lines.get(usize::from(*line)).copied()).collect();
+    DeepText::read(&own?.join("\n")).ok()
+}
+
+fn read(place: usize) -> Option<DeepText> {
+    read_of(&lines()?, place)
 }
 
 /// The events of a text, with names that stay; made once.
@@ -430,7 +444,7 @@ pub(crate) fn planned(name: &str, facts: &DeepFacts) -> (DeepText, Vec<(&'static
     let untold = plan.nodes.iter().filter(|node| !node.untold.is_empty()).count();
     let own_levels = plan.nodes.iter().filter(|node| {
         super::tree_of_row(own)
-            .is_some_and(|tree| tree.nodes.iter().any(|row| row.metric == node.metric && row.is_measured(2)))
+            .is_some_and(|tree| tree.nodes.iter().any(|row| row.id == node.metric.id && row.is_measured(2)))
     });
     assert_eq!(told + untold + own_levels.count(), text.nodes.len(), "{name}");
     (text, plan.groups.into_iter().map(|group| (group.counters, group.told)).collect())

@@ -84,7 +84,7 @@ impl Hash {
     const fn formula(self, formula: &Formula) -> Hash {
         match formula {
             Formula::Slots(input) => self.number(1).number(*input as u64),
-            Formula::Balance(more, less) => self.number(2).places(more).places(less),
+            Formula::Balance(of) => self.number(2).places(of.more).places(of.less),
             Formula::Retired(of) => {
                 let hash = self.number(3).places(of.stalls).places(of.not_stalls);
                 hash.number(of.retired as u64).number(of.dispatched as u64)
@@ -97,7 +97,7 @@ impl Hash {
     }
 
     const fn node(self, row: &NodeRow) -> Hash {
-        let hash = self.number(row.metric.id as u64).text(row.metric.name.to_bytes());
+        let hash = self.number(row.id as u64).text(row.metric().name.to_bytes());
         let hash = hash.number(row.parent as u64).number(row.level as u64).number(row.unit as u64);
         hash.formula(&row.formula)
     }

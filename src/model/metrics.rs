@@ -90,6 +90,18 @@ impl Metric {
 
 include!(concat!(env!("OUT_DIR"), "/metrics.rs"));
 
+/// The metric with this id, whichever tree has it.
+pub(super) const fn of_id(id: u32) -> Option<&'static Metric> {
+    let mut place = 0;
+    while place < ALL.len() {
+        if ALL[place].id == id {
+            return Some(&ALL[place]);
+        }
+        place += 1;
+    }
+    None
+}
+
 /// The fields of td_l1 that all cores have, in their order.
 pub static LEVEL_1: [Metric; 4] = [RETIRING, BAD_SPECULATION, FRONTEND_BOUND, BACKEND_BOUND];
 /// The fields of td_l2, in their order: two for each of td_l1.

@@ -336,14 +336,14 @@ fn row_with(own: &'static Model, nodes: &[Metric]) -> std::result::Result<Placed
         tree_of_row(row).map_or(0, |tree| tree.nodes.iter().filter(measured).count())
     };
     let has_all =
-        |row: &&'static Model| nodes.iter().all(|wanted| told(row, &|node| node.metric.id == wanted.id) > 0);
+        |row: &&'static Model| nodes.iter().all(|wanted| told(row, &|node| node.id == wanted.id) > 0);
     let below = |row: &&Model| told(row, &|node| nodes.iter().any(|wanted| wanted.id == node.parent));
     // (of several the first)
     let found = subtrees(own).chain([own]).filter(has_all).collect::<Vec<_>>();
     let found = found.into_iter().rev().max_by_key(below).and_then(|row| named(row.core));
     found.ok_or_else(|| {
         let has = |wanted: &&Metric| {
-            subtrees(own).chain([own]).any(|row| told(&row, &|node| node.metric.id == wanted.id) > 0)
+            subtrees(own).chain([own]).any(|row| told(&row, &|node| node.id == wanted.id) > 0)
         };
         match nodes.iter().find(|wanted| !has(wanted)) {
             Some(none) => format!("its groups do not tell {}", none.title()),
@@ -491,7 +491,7 @@ pub fn deepest_level() -> u32 {
 
 /// The metric with this id, whichever tree has it.
 pub(crate) fn metric(id: u32) -> Option<&'static Metric> {
-    metrics::ALL.iter().find(|metric| metric.id == id)
+    metrics::of_id(id)
 }
 
 const fn tree_of_row(row: &Model) -> Option<&'static Tree> {

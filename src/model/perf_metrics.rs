@@ -65,7 +65,8 @@ pub(super) const NODES: [NodeRow; 12] = [
     child(MEMORY_BOUND, 3, Slots(7)),
     child(CORE_BOUND, 3, Rest),
 ];
-pub(crate) static TREE: Tree = Tree::new(&INPUTS, None, &[], &NODES, &[]);
+const BARE: Tree = Tree::new(&INPUTS, None, &[], &NODES, &[]);
+pub(crate) static TREE: Tree = BARE.with_sums(const { &BARE.as_sums() });
 
 /// Slots that the published metrics have in other categories than the registers, and that a general-purpose counter beside these counts.
 #[derive(Clone, Copy, Debug)]

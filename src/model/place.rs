@@ -7,7 +7,7 @@ use super::tree::Tree;
 use super::{Counting, Model, TABLE, tree_of_row};
 use crate::sys::late::LateRef;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicU8};
 
 /// Of each row that has a tree what the expression says of row and tree, by its place. Rows that come later have theirs put in, if need be
 /// (`put`).
@@ -34,18 +34,18 @@ by_place!(LEVELS_BY_CATEGORY: u8 = 0, |_row, tree| if tree.takes_counters() { 0 
 by_place!(IS_CORRECTED: AtomicBool = AtomicBool::new(false), |_row, tree| AtomicBool::new(tree.is_corrected()));
 by_place!(IS_SURE: bool = true, |_row, tree| tree.is_sure());
 by_place!(SUMS: Option<&'static Sums> = None, |_row, tree| sums_of(tree));
-by_place!(INPUTS_DOWN_TO: [AtomicU32; LEVELS] = [const { AtomicU32::new(0) }; LEVELS], |_row, tree| {
-    let (mut inputs, mut level) = ([const { AtomicU32::new(0) }; LEVELS], 0);
+by_place!(INPUTS_DOWN_TO: [AtomicU8; LEVELS] = [const { AtomicU8::new(0) }; LEVELS], |_row, tree| {
+    let (mut inputs, mut level) = ([const { AtomicU8::new(0) }; LEVELS], 0);
     while level < LEVELS {
-        inputs[level] = AtomicU32::new(tree.inputs_of(level as u32) as u32);
+        inputs[level] = AtomicU8::new(tree.inputs_of(level as u32) as u8);
         level += 1;
     }
     inputs
 });
-by_place!(COUNTERS_DOWN_TO: [AtomicU32; LEVELS] = [const { AtomicU32::new(0) }; LEVELS], |_row, tree| {
-    let (mut counters, mut level) = ([const { AtomicU32::new(0) }; LEVELS], 0);
+by_place!(COUNTERS_DOWN_TO: [AtomicU8; LEVELS] = [const { AtomicU8::new(0) }; LEVELS], |_row, tree| {
+    let (mut counters, mut level) = ([const { AtomicU8::new(0) }; LEVELS], 0);
     while level < LEVELS && tree.takes_counters() {
-        counters[level] = AtomicU32::new(tree.inputs_of(level as u32) as u32);
+        counters[level] = AtomicU8::new(tree.inputs_of(level as u32) as u8);
         level += 1;
     }
     counters
@@ -63,7 +63,7 @@ by_place!(LEVELS_OF_TREE: AtomicU8 = AtomicU8::new(0), |_row, tree| AtomicU8::ne
 by_place!(TREES: LateRef<Tree> = LateRef::new(None), |_row, tree| LateRef::new(Some(tree)));
 
 const fn sums_of(tree: &'static Tree) -> Option<&'static Sums> {
-    if tree.is_sure() && tree.takes_counters() { tree.sums.as_ref() } else { None }
+    if tree.is_sure() && tree.takes_counters() { tree.sums } else { None }
 }
 
 /// Puts in what is looked up of a row of general-purpose counters that is no row of the table. (It is sure, as nothing in its tree is in doubt;
@@ -71,7 +71,7 @@ const fn sums_of(tree: &'static Tree) -> Option<&'static Sums> {
 pub(super) fn put(place: usize, tree: &'static Tree) {
     IS_CORRECTED[place].store(tree.is_corrected(), Relaxed);
     for level in 0..LEVELS {
-        let inputs = tree.inputs_of(level as u32) as u32;
+        let inputs = tree.inputs_of(level as u32) as u8;
         INPUTS_DOWN_TO[place][level].store(inputs, Relaxed);
         COUNTERS_DOWN_TO[place][level].store(inputs, Relaxed);
     }
@@ -95,7 +95,7 @@ pub(crate) fn levels(place: u8) -> u8 {
 /// How many inputs, from the first, the nodes of the row at a place take down to a level.
 #[inline(always)]
 pub(crate) fn inputs_down_to(place: u8, level: u32) -> usize {
-    INPUTS_DOWN_TO[usize::from(place)][level as usize % LEVELS].load(Relaxed) as usize
+    INPUTS_DOWN_TO[usize::from(place)][level as usize % LEVELS].load(Relaxed).into()
 }
 
 /// How many of these level 1 of the row at a place takes without those that correct others.
@@ -143,7 +143,7 @@ pub(crate) fn sums(place: u8) -> Option<&'static Sums> {
 /// How many general-purpose counters the nodes of the row at a place take down to a level; 0 if its tree takes none.
 #[inline(always)]
 pub(crate) fn counters_down_to(place: u8, level: u8) -> usize {
-    COUNTERS_DOWN_TO[usize::from(place)][usize::from(level) % LEVELS].load(Relaxed) as usize
+    COUNTERS_DOWN_TO[usize::from(place)][usize::from(level) % LEVELS].load(Relaxed).into()
 }
 
 /// The same of the rows of the table alone.

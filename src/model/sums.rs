@@ -107,7 +107,7 @@ impl Sums {
                 return Some(self);
             }
             Formula::Slots(input) => PartialSum::NOTHING.with(&[input], 1.0),
-            Formula::Balance(more, less) => PartialSum::NOTHING.with(more, 1.0).with(less, -1.0),
+            Formula::Balance(of) => PartialSum::NOTHING.with(of.more, 1.0).with(of.less, -1.0),
             Formula::Corrected(of) => {
                 let sum = PartialSum::NOTHING.with(&[of.slots], 1.0);
                 let (errors, sum) = (sum.inputs, sum.with(of.less, -1.0).with(of.more, 1.0));
@@ -197,7 +197,7 @@ impl Tree {
             let row = &self.nodes[place];
             if row.divides_all() {
                 let expected = if place < 4 { LEVEL_1[place].id } else { SMT_CONTENTION.id };
-                if place > 4 || row.metric.id != expected {
+                if place > 4 || row.id != expected {
                     return None;
                 }
                 sums = match sums.with_root(place, row.formula) {
@@ -243,8 +243,8 @@ impl Tree {
             let (first, below) = (4 + 2 * place, self.below(place, sums.corrections));
             sums.below[place] = below;
             sums.has_l2 &= below.place as usize == first
-                && self.nodes[first].metric.id == LEVEL_2[2 * place].id
-                && self.nodes[first + 1].metric.id == LEVEL_2[2 * place + 1].id;
+                && self.nodes[first].id == LEVEL_2[2 * place].id
+                && self.nodes[first + 1].id == LEVEL_2[2 * place + 1].id;
             place += 1;
         }
         Some(sums)
@@ -264,7 +264,7 @@ impl Tree {
         }
         let (slots, less) = match self.nodes[first].formula {
             Formula::Slots(slots) => (slots, ChildInputs::NONE),
-            Formula::Corrected(CorrectionInputs { slots, less: &[less], more: &[] })
+            Formula::Corrected(&CorrectionInputs { slots, less: &[less], more: &[] })
                 if corrections >> less & 1 == 1 =>
             {
                 (slots, less as u8)

@@ -120,7 +120,7 @@ fn each_tree_can_be_evaluated_in_one_pass() {
 
 #[test]
 fn a_name_and_an_id_go_together_in_all_trees() {
-    let metrics = || trees().flat_map(|tree| tree.nodes).map(|row| row.metric);
+    let metrics = || trees().flat_map(|tree| tree.nodes).map(|row| *row.metric());
     for a in metrics() {
         assert!(a.name.to_str().unwrap().starts_with("tma_"), "{a:?}");
         for b in metrics() {
@@ -133,7 +133,7 @@ fn a_name_and_an_id_go_together_in_all_trees() {
     assert_eq!((metric(metrics::TD_NODE_NONE), metric(u32::MAX)), (None, None));
     assert_eq!(metrics::MEMORY_BOUND.title(), "memory bound");
     let all = metrics::LEVEL_1.iter().chain(&metrics::LEVEL_2);
-    assert!(all.map(|metric| metric.id).eq(perf_metrics::TREE.nodes.iter().map(|row| row.metric.id)));
+    assert!(all.map(|metric| metric.id).eq(perf_metrics::TREE.nodes.iter().map(|row| row.id)));
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn nodes_of_a_core_without_a_deeper_tree_are_counted_by_the_row_that_has_them_an
 
 #[test]
 fn a_metric_is_found_by_its_number_and_by_its_name() {
-    for metric in trees().flat_map(|tree| tree.nodes).map(|row| row.metric) {
+    for metric in trees().flat_map(|tree| tree.nodes).map(|row| *row.metric()) {
         assert_eq!(metric_of_name(metric.name.to_str().unwrap()), Some(metric));
         assert_eq!(metric_of_name(metric.field()), Some(metric));
     }
@@ -181,7 +181,7 @@ fn the_header_has_a_constant_of_each_node_down_to_level_2_and_of_no_other() {
         })
         .collect();
     let rows = trees().flat_map(|tree| tree.nodes).filter(|row| row.level <= 2);
-    let wanted = rows.map(|row| (row.metric.id, row.metric.name.to_str().unwrap())).collect();
+    let wanted = rows.map(|row| (row.id, row.metric().name.to_str().unwrap())).collect();
     assert_eq!(written, wanted);
 }
 
@@ -220,22 +220,22 @@ fn both_kinds_of_core_count_the_same_nodes_by_the_events_of_each() {
             assert_eq!(here.leaders, there.leaders, "{name}");
             assert_eq!(here.tree.nodes.len(), 5, "level 1, and mispredicts: {name}");
             for node in here.tree.nodes {
-                let same = &there.tree.nodes[there.tree.place(node.metric.id).unwrap()];
+                let same = &there.tree.nodes[there.tree.place(node.id).unwrap()];
                 match (node.formula, same.formula) {
                     (Formula::Rest, Formula::Rest) => {}
                     (Formula::Slots(a), Formula::Slots(b)) => {
                         assert_eq!(here.events[a], there.events[b], "{name}")
                     }
                     (
-                        Formula::Corrected(CorrectionInputs { slots, less: [a], more: [] }),
+                        Formula::Corrected(&CorrectionInputs { slots, less: [a], more: [] }),
                         Formula::Slots(b),
                     ) => {
                         assert_eq!(here.events[slots], there.events[b], "{name}");
                         assert!(here.events[*a].never, "{name}");
                     }
                     (
-                        Formula::Corrected(CorrectionInputs { slots, less: [a], more: [] }),
-                        Formula::Corrected(CorrectionInputs { slots: b, less: [c], .. }),
+                        Formula::Corrected(&CorrectionInputs { slots, less: [a], more: [] }),
+                        Formula::Corrected(&CorrectionInputs { slots: b, less: [c], .. }),
                     ) => {
                         assert_eq!(
                             (here.events[slots], here.events[*a]),

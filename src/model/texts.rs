@@ -3,7 +3,8 @@
 use super::metrics;
 use super::perf_metrics;
 use super::tree::{
-    Clocks, CorrectionInputs, DoubtfulSlots, Expr, Formula, Input, NodeRow, RetirementInputs, Tree,
+    BalanceInputs, Clocks, CorrectionInputs, DoubtfulSlots, Expr, Formula, Input, NodeRow, RetirementInputs,
+    Tree,
 };
 use super::{Counters, Counting, Event, Leader, Model, NoDeeper, Variant};
 

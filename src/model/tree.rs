@@ -2,7 +2,7 @@
 //! (tools/perf/pmu-events). Each table stands with the CPUs that it is of.
 #![forbid(unsafe_code)]
 
-use super::metrics::{LEVEL_1, Metric, TD_NODE_NONE, TD_UNIT_CLOCKS, TD_UNIT_SLOTS};
+use super::metrics::{self, LEVEL_1, Metric, TD_NODE_NONE, TD_UNIT_CLOCKS, TD_UNIT_SLOTS};
 use super::sums::Sums;
 
 /// What is counted on a CPU, and the metrics that follow from it.
@@ -21,7 +21,7 @@ pub(crate) struct Tree {
     /// PERF_METRICS, which are simulated by a mix of their categories.
     pub per_cycle: &'static [f64],
     /// Level 1 as sums, and level 2, if they are that.
-    pub sums: Option<Sums>,
+    pub sums: Option<&'static Sums>,
     /// A bit for each node that a measurement down to each level tells.
     measured: [u64; 8],
     /// All inputs are counted, whether a node takes them or not.
@@ -82,7 +82,8 @@ pub(crate) enum Clocks {
 /// A node of a tree.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NodeRow {
-    pub metric: Metric,
+    /// The metric's id.
+    pub id: u32,
     /// The parent's id.
     pub parent: u32,
     /// The parent's place in the table.
@@ -99,11 +100,11 @@ pub(crate) enum Formula {
     /// are part of its parent's.
     Slots(usize),
     /// The same: slots of an input as the published metric corrects it by others.
-    Corrected(CorrectionInputs),
+    Corrected(&'static CorrectionInputs),
     /// The same: slots that the first inputs counted, less those that the others did.
-    Balance(&'static [usize], &'static [usize]),
+    Balance(&'static BalanceInputs),
     /// Of a root: slots that no stall took, as many of them as operations retired of those that were dispatched.
-    Retired(RetirementInputs),
+    Retired(&'static RetirementInputs),
     /// What the siblings, all above it, leave of the parent; of one root, what the others leave of all slots.
     Rest,
     /// Arithmetic. The value is a share, between 0 and 1, whatever the parent's is.
@@ -120,6 +121,13 @@ pub(crate) struct CorrectionInputs {
     pub less: &'static [usize],
     /// Each counts slots that are not among those, and by the published metric are.
     pub more: &'static [usize],
+}
+
+/// Inputs of `Formula::Balance`, by their places.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BalanceInputs {
+    pub more: &'static [usize],
+    pub less: &'static [usize],
 }
 
 /// Inputs of `Formula::Retired`, by their places.
@@ -194,16 +202,21 @@ const fn last(places: &[usize]) -> usize {
 
 /// A root, whose value is a share of all slots.
 pub(crate) const fn root(metric: Metric, formula: Formula) -> NodeRow {
-    NodeRow { metric, parent: TD_NODE_NONE, above: None, level: 1, unit: TD_UNIT_SLOTS, formula }
+    NodeRow { id: metric.id, parent: TD_NODE_NONE, above: None, level: 1, unit: TD_UNIT_SLOTS, formula }
 }
 
 /// A node of level 2, whose value is a share of all slots, below one of level 1 at its place there.
 pub(crate) const fn child(metric: Metric, above: u8, formula: Formula) -> NodeRow {
     let parent = LEVEL_1[above as usize].id;
-    NodeRow { metric, parent, above: Some(above), level: 2, unit: TD_UNIT_SLOTS, formula }
+    NodeRow { id: metric.id, parent, above: Some(above), level: 2, unit: TD_UNIT_SLOTS, formula }
 }
 
 impl NodeRow {
+    /// The metric.
+    pub const fn metric(&self) -> &'static Metric {
+        metrics::of_id(self.id).expect("nodes are of metrics that there are")
+    }
+
     /// Whether a measurement down to this level tells the node.
     pub const fn is_measured(&self, level: u32) -> bool {
         self.level <= level && !matches!(self.formula, Formula::NoCounter)
@@ -216,7 +229,7 @@ impl NodeRow {
 }
 
 impl Tree {
-    /// The tree of these parts.
+    /// The tree of these parts, each of whose nodes is evaluated by its own formula.
     pub const fn new(
         inputs: &'static [Input],
         clocks: Option<Clocks>,
@@ -232,9 +245,12 @@ impl Tree {
             }
             place += 1;
         }
-        let tree = Tree { inputs, clocks, unsure, nodes, per_cycle, sums: None, measured, counts_all: false };
-        let sums = tree.as_sums();
-        Tree { sums, ..tree }
+        Tree { inputs, clocks, unsure, nodes, per_cycle, sums: None, measured, counts_all: false }
+    }
+
+    /// The same, with what `as_sums` says of it: apart, as many trees have the same.
+    pub const fn with_sums(self, sums: &'static Option<Sums>) -> Tree {
+        Tree { sums: sums.as_ref(), ..self }
     }
 
     /// The same, of which inputs are counted that no node takes.
@@ -245,7 +261,7 @@ impl Tree {
     /// The same, each of whose nodes is evaluated by its own formula.
     #[cfg(test)]
     pub fn without_sums(&self) -> Tree {
-        Tree { sums: None, ..Tree::new(self.inputs, self.clocks, self.unsure, self.nodes, self.per_cycle) }
+        Tree::new(self.inputs, self.clocks, self.unsure, self.nodes, self.per_cycle)
     }
 
     /// A bit for each node that a measurement down to this level tells.
@@ -256,7 +272,7 @@ impl Tree {
 
     /// The place of a node in the table.
     pub fn place(&self, id: u32) -> Option<usize> {
-        self.nodes.iter().position(|row| row.metric.id == id)
+        self.nodes.iter().position(|row| row.id == id)
     }
 
     /// Whether this node is below the one with this id.
@@ -323,7 +339,7 @@ impl Tree {
                     match row.formula {
                         Formula::Slots(input) => input + 1,
                         Formula::Corrected(of) => larger(of.slots + 1, larger(last(of.less), last(of.more))),
-                        Formula::Balance(more, less) => larger(last(more), last(less)),
+                        Formula::Balance(of) => larger(last(of.more), last(of.less)),
                         Formula::Retired(of) => larger(
                             larger(last(of.stalls), last(of.not_stalls)),
                             larger(of.retired, of.dispatched) + 1,
@@ -358,15 +374,15 @@ pub(crate) mod tests {
         }
         for (place, row) in tree.nodes.iter().enumerate() {
             let above = &tree.nodes[..place];
-            let id = row.metric.id;
-            assert!(id != TD_NODE_NONE && above.iter().all(|other| other.metric.id != id), "{row:?}");
+            let id = row.id;
+            assert!(id != TD_NODE_NONE && above.iter().all(|other| other.id != id), "{row:?}");
             assert!(
                 matches!(row.unit, TD_UNIT_SLOTS | TD_UNIT_OPERATIONS)
                     || row.unit == TD_UNIT_CLOCKS && tree.clocks.is_some(),
                 "{row:?}"
             );
             let parent = row.above.map(|place| &above[usize::from(place)]);
-            assert_eq!(parent.map_or(TD_NODE_NONE, |parent| parent.metric.id), row.parent, "{row:?}");
+            assert_eq!(parent.map_or(TD_NODE_NONE, |parent| parent.id), row.parent, "{row:?}");
             assert_eq!(row.parent == TD_NODE_NONE, parent.is_none(), "the parent of {row:?} is not above it");
             assert_eq!(row.level, parent.map_or(1, |parent| parent.level + 1), "{row:?}");
             match row.formula {
@@ -384,16 +400,16 @@ pub(crate) mod tests {
                         "{row:?}"
                     );
                 }
-                Formula::Balance(more, less) => {
-                    more.iter().chain(less).for_each(|input| inputs_exist(*input));
+                Formula::Balance(of) => {
+                    of.more.iter().chain(of.less).for_each(|input| inputs_exist(*input));
                     assert!(
                         row.unit == TD_UNIT_SLOTS && parent.is_none_or(|p| p.unit == TD_UNIT_SLOTS),
                         "{row:?}"
                     );
                 }
                 Formula::Retired(RetirementInputs { stalls, not_stalls, retired, dispatched }) => {
-                    stalls.iter().chain(not_stalls).for_each(|input| inputs_exist(*input));
-                    [retired, dispatched].into_iter().for_each(inputs_exist);
+                    stalls.iter().chain(*not_stalls).for_each(|input| inputs_exist(*input));
+                    [*retired, *dispatched].into_iter().for_each(inputs_exist);
                     assert!(row.unit == TD_UNIT_SLOTS && parent.is_none(), "{row:?}");
                 }
                 Rest => {
@@ -446,7 +462,7 @@ pub(crate) mod tests {
             Expr::Number(number) => assert!(number.is_finite()),
             Expr::Slots => (),
             Expr::Input(input) => assert!(*input < tree.inputs.len()),
-            Expr::Node(id) => assert!(above.iter().any(|row| row.metric.id == *id), "{id} is not above"),
+            Expr::Node(id) => assert!(above.iter().any(|row| row.id == *id), "{id} is not above"),
             Expr::Sum(a, b)
             | Expr::Difference(a, b)
             | Expr::Product(a, b)

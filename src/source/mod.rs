@@ -7,6 +7,49 @@
 //! is given back only by `free`.
 #![forbid(unsafe_code)]
 
+/// A source's methods are there once, for whatever counts (`dyn`): these lead there.
+macro_rules! source_of_any {
+    ($source:ident<$counters:ident>) => {
+        impl<C: $counters + 'static> Source for $source<C> {
+            fn read(&self, shared: &Shared, seen: SeenRegisters, out: &mut Sample) -> Result<()> {
+                $source::<dyn $counters>::read(self, shared, seen, out)
+            }
+
+            fn slots_only(&self, shared: &Shared) -> Result<SlotsOnly> {
+                $source::<dyn $counters>::slots_only(self, shared)
+            }
+
+            fn read_fresh(&self, shared: &Shared, new: bool, out: &mut Sample) -> Result<bool> {
+                $source::<dyn $counters>::read_fresh(self, shared, new, out)
+            }
+
+            fn reset(&self, shared: &Shared) -> Result<()> {
+                $source::<dyn $counters>::reset(self, shared)
+            }
+
+            fn read_last(&self, shared: &Shared) -> Result<Sample> {
+                $source::<dyn $counters>::read_last(self, shared)
+            }
+
+            fn mark(
+                &self,
+                shared: &Shared,
+                seen: std::result::Result<&Sample, Option<Entry>>,
+            ) -> Result<Mark> {
+                $source::<dyn $counters>::mark(self, shared, seen)
+            }
+
+            fn sample_of(&self, mark: &Mark) -> Result<Sample> {
+                $source::<dyn $counters>::sample_of(self, mark)
+            }
+
+            fn budget(&self) -> Option<Budget> {
+                $source::<dyn $counters>::budget(self)
+            }
+        }
+    };
+}
+
 pub(crate) mod plain;
 mod remembered;
 pub(crate) mod simulated;

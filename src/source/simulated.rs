@@ -10,6 +10,7 @@ use crate::read::{
 use crate::registers::{CATEGORIES, RawMetrics, RawSlots, Registers};
 use crate::sys::kept::ThreadValue;
 use crate::sys::page::Times;
+use crate::sys::short;
 use std::time::Instant;
 
 /// A whole, in the units that shares are counted in.
@@ -181,7 +182,7 @@ impl SimulatedState {
         let whole = u128::from(self.slots) * u128::from(WHOLE);
         let mut fields: [u64; CATEGORIES] = std::array::from_fn(|k| (self.exact[k] * 255 / whole) as u64);
         let mut order = [0, 1, 2, 3];
-        order.sort_by_key(|k| std::cmp::Reverse(self.exact[*k] * 255 % whole));
+        short::sort_by_key(&mut order, |k| std::cmp::Reverse(self.exact[*k] * 255 % whole));
         let missing = 255 - fields[..4].iter().sum::<u64>();
         for k in &order[..missing as usize] {
             fields[*k] += 1;

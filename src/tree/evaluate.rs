@@ -120,7 +120,7 @@ impl NodeShares {
 
 /// Evaluates a measurement down to `level`. `shares`: none yet. (They are large: nothing moves them.)
 pub(crate) fn evaluate(tree: &Tree, level: u32, counted: &CountedInputs, shares: &mut NodeShares) {
-    match &tree.sums {
+    match tree.sums {
         Some(sums) if counted.sampled.is_none() => summed(sums, level, counted, shares),
         _ => divide(tree, counted, shares),
     }

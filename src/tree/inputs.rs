@@ -148,7 +148,7 @@ impl CountedInputs {
         match formula {
             Formula::Slots(input) => self.input(*input),
             Formula::Corrected(of) => self.corrected(of),
-            Formula::Balance(more, less) => self.balance(more, less),
+            Formula::Balance(of) => self.balance(of.more, of.less),
             Formula::Retired(of) => self.retired(of),
             Formula::Rest | Formula::Of(_) | Formula::NoCounter => None,
         }

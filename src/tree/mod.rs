@@ -61,7 +61,7 @@ impl Node {
     fn unmeasured(row: &NodeRow) -> Node {
         Node {
             size: size_of::<Node>() as u32,
-            id: row.metric.id,
+            id: row.id,
             parent: row.parent,
             level: row.level,
             unit: row.unit,

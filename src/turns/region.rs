@@ -12,7 +12,7 @@ use crate::model::{DEEPEST_PUBLISHED, DeepTree, deep_tree, metric, slots_per_ns,
 use crate::options::{Options, SourceKind, Target, TurnPart, WantedNodes};
 use crate::rotation::Rotation;
 use crate::sum::Sum;
-use crate::sys::identity;
+use crate::sys::{identity, short};
 use crate::tree::{self, Node};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -294,7 +294,7 @@ impl RegionTurns {
         let missing: Vec<Node> =
             self.named.iter().filter(is_missing).map(|id| self.unmeasured(*id)).collect();
         nodes.extend(missing);
-        nodes.sort_by_key(|node| (node.level, node.parent, node.id));
+        short::sort_by_key(&mut nodes, |node| (node.level, node.parent, node.id));
         Ok(nodes)
     }
 

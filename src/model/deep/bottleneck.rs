@@ -5,6 +5,7 @@ use super::{DeepNodeInfo, DeepTree};
 use crate::cpu::deep::DeepBottleneck;
 use crate::cpu::expression::{Expression, Operator};
 use crate::model::metrics::{self, TD_UNIT_SLOTS};
+use crate::sys::short;
 
 /// A quotient of more names is told by the intervals of its two sides alone.
 const MOST_CORNERS: usize = 12;
@@ -346,7 +347,7 @@ impl DeepTree {
             self.bottlenecks.iter().filter(|other| names.contains(&other.name.as_str())).count()
         };
         let mut order: Vec<&DeepBottleneck> = self.bottlenecks.iter().collect();
-        order.sort_by_key(|one| others(one)); // (what takes others behind these)
+        short::sort_by_key(&mut order, |one| others(one)); // (what takes others behind these)
         let mut view: Vec<Bottleneck> = Vec::new();
         for one in order {
             let told = |name: &str| view.iter().find(|other| other.name == name);

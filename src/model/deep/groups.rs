@@ -14,6 +14,7 @@ use crate::model::metrics::{self, Metric, TD_NODE_NONE, TD_UNIT_CLOCKS, TD_UNIT_
 use crate::model::tree::{Clocks, Expr, Formula, Input, NodeRow, Tree};
 use crate::model::{Counters, Event, MOST_INPUTS, MOST_NODES, Model, NoDeeper};
 use crate::sys::cpu::ARM64;
+use crate::sys::short;
 pub(super) use companions::plan_companions;
 use formulas::{as_share, inputs_of, leaked, moved_formula};
 pub(super) use named::plan_nodes;
@@ -98,7 +99,7 @@ impl DeepCore<'_> {
     /// The place of a node in the core's own tree, if that measures it.
     pub fn own_place(&self, name: &str) -> Option<usize> {
         let rows = self.own.tree.nodes;
-        rows.iter().position(|row| row.metric.field() == name && !matches!(row.formula, Formula::NoCounter))
+        rows.iter().position(|row| row.metric().field() == name && !matches!(row.formula, Formula::NoCounter))
     }
 
     pub fn is_arm64(&self) -> bool {
@@ -187,7 +188,7 @@ impl DeepCore<'_> {
     /// How many nodes a group lists: its own, those above them, and those of the own tree.
     fn listed(&self, draft: &Draft) -> usize {
         let rows = self.own.tree.nodes;
-        let own = self.own_nodes(&draft.taken.nodes).into_iter().map(|place| rows[place].metric.field());
+        let own = self.own_nodes(&draft.taken.nodes).into_iter().map(|place| rows[place].metric().field());
         draft.listed.iter().map(String::as_str).chain(own).collect::<BTreeSet<_>>().len()
     }
 
@@ -418,9 +419,9 @@ impl<'t> DeepCore<'t> {
                 _ => Expr::Input(place),
             }
         };
-        let own_id = |place: usize| own_tree.nodes[place].metric.id;
+        let own_id = |place: usize| own_tree.nodes[place].id;
         let mut nodes: Vec<&NodeNeeds> = draft.nodes.iter().map(|place| &needs[*place]).collect();
-        nodes.sort_by_key(|need| need.node.level);
+        short::sort_by_key(&mut nodes, |need| need.node.level);
         for need in &nodes {
             self.push_above(&mut rows, need.node);
             let formula = Formula::Of(Box::leak(Box::new(need.value.expr(&event, &own_id))));
@@ -449,7 +450,8 @@ impl<'t> DeepCore<'t> {
             rates.collect::<Vec<_>>().leak(),
         );
         let is_of_nodes = !told.is_empty() || !draft.taken.nodes.is_empty();
-        let tree = if is_of_nodes { tree } else { tree.with_all_inputs() };
+        let sums = leaked(tree.as_sums());
+        let tree = if is_of_nodes { tree } else { tree.with_all_inputs() }.with_sums(sums);
         let counters = Counters {
             tree: Box::leak(Box::new(tree)),
             events: members.iter().map(|member| member.event).collect::<Vec<_>>().leak(),
@@ -465,7 +467,7 @@ impl<'t> DeepCore<'t> {
         let Some(parent) = node.parent.as_ref().and_then(|parent| self.text.node_of(parent)) else { return };
         self.push_above(rows, parent);
         let Some(metric) = metrics::ALL.iter().find(|metric| metric.field() == parent.name) else { return };
-        if !rows.iter().any(|row| row.metric.id == metric.id) {
+        if !rows.iter().any(|row| row.id == metric.id) {
             push(rows, row_of(parent, *metric, Formula::NoCounter));
         }
     }
@@ -484,7 +486,7 @@ fn row_of(node: &DeepNode, metric: Metric, formula: Formula) -> NodeRow {
     let parent = node.parent.as_ref();
     let parent = parent.and_then(|parent| metrics::ALL.iter().find(|metric| metric.field() == parent));
     NodeRow {
-        metric,
+        id: metric.id,
         parent: parent.map_or(TD_NODE_NONE, |parent| parent.id),
         above: None,
         level: node.level,
@@ -495,6 +497,6 @@ fn row_of(node: &DeepNode, metric: Metric, formula: Formula) -> NodeRow {
 
 /// Adds a row below its parent.
 fn push(rows: &mut Vec<NodeRow>, row: NodeRow) {
-    let above = rows.iter().position(|other| other.metric.id == row.parent).map(|place| place as u8);
+    let above = rows.iter().position(|other| other.id == row.parent).map(|place| place as u8);
     rows.push(NodeRow { above, ..row });
 }

@@ -11,6 +11,7 @@ use crate::model::metrics::Metric;
 use crate::model::{self, PlacedRow};
 use crate::options::WantedNodes;
 use crate::sys::cpu::Identity;
+use crate::sys::short;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -21,7 +22,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Why there is none.
 pub(crate) fn row_of_nodes(cpu: &Identity, wanted: &WantedNodes) -> Result<PlacedRow, String> {
     let mut nodes: Vec<Metric> = wanted.ids().filter_map(model::metric).copied().collect();
-    nodes.sort_by_key(|node| node.id); // (a list in another order is the same)
+    short::sort_by_key(&mut nodes, |node| node.id); // (a list in another order is the same)
     let (_, own) = model::by_counters(cpu).ok_or("its core is not counted")?;
     let names: Vec<&str> = nodes.iter().map(|node| node.field()).collect();
     let name = match wanted.level {

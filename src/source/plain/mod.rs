@@ -29,12 +29,12 @@ use std::cell::Cell;
 use std::mem::ManuallyDrop;
 
 /// A group of general-purpose counters, and the period that samples are of.
-pub(crate) struct Plain<C> {
-    counters: C,
+pub(crate) struct Plain<C: ?Sized> {
     period: ThreadValue<Period>,
     remembered: ReadingRing<MarkedReading>,
     /// What is taken out of what these start from.
     taken: ManuallyDrop<Box<[OwnWork]>>,
+    counters: C,
 }
 
 /// The library's own work at a reading: slots and counters, which do not count, and the bound from there on.
@@ -82,7 +82,7 @@ enum PeriodStep {
     Last,
 }
 
-impl<C: PlainCounters> Plain<C> {
+impl<C: PlainCounters + 'static> Plain<C> {
     /// Starts the first period. `start`: what its samples have in common.
     // (a frame of its own: it is large)
     #[inline(never)]
@@ -126,12 +126,6 @@ impl<C: PlainCounters> Plain<C> {
         &mut self.counters
     }
 
-    /// Sends readings to the slow path until they have something to start from.
-    fn pause(&self, shared: &Shared) {
-        shared.pause();
-        self.counters.second().inspect(|second| second.pause());
-    }
-
     /// The sample of what was counted elsewhere since the group was opened, as that of a thread which inherited it.
     pub fn sample_of_counts(&self, counts: &PlainCounts) -> Sample {
         self.period.look(|period| {
@@ -139,6 +133,15 @@ impl<C: PlainCounters> Plain<C> {
             let own = [0; 1 + MOST_COUNTERS];
             Period { begun: PlainCounts::default(), own_work, own, ..*period }.sample(counts)
         })
+    }
+}
+
+// (once, whatever counts)
+impl Plain<dyn PlainCounters> {
+    /// Sends readings to the slow path until they have something to start from.
+    fn pause(&self, shared: &Shared) {
+        shared.pause();
+        self.counters.second().inspect(|second| second.pause());
     }
 
     /// A reading in user space, for which the fast path has to look where the counters are now. Else: they are not to be read so, which so
@@ -430,7 +433,10 @@ impl MarkedReading {
 /// How often the counters are looked for before a system call asks the kernel.
 const MOST_LOOKS: u32 = 16;
 
-impl<C: PlainCounters> Source for Plain<C> {
+source_of_any!(Plain<PlainCounters>);
+
+// (as `Source` has them)
+impl Plain<dyn PlainCounters> {
     fn read(&self, shared: &Shared, seen: SeenRegisters, out: &mut Sample) -> Result<()> {
         self.sample(shared, seen.entry, out)
     }

@@ -27,8 +27,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use window::{LastSlots, OwnSlots, RegisterContents, StartKind, Window, counted_since};
 
 /// A group with SLOTS and PERF_METRICS, and the windows of its registers.
-pub(crate) struct WindowedSource<C> {
-    counters: C,
+pub(crate) struct WindowedSource<C: ?Sized> {
     window: ThreadValue<Window>,
     last_slots: LastSlots,
     own_work: OwnSlots,
@@ -44,6 +43,7 @@ pub(crate) struct WindowedSource<C> {
     most_slots_per_ns: f64,
     /// It takes SLOTS longer than this to come round.
     wraps_after_ms: u32,
+    counters: C,
 }
 
 /// What samples start from since the page was last looked at. Marks are of one of these.
@@ -80,7 +80,7 @@ enum RegistersReading {
     Nothing,
 }
 
-impl<C: MetricsCounters> WindowedSource<C> {
+impl<C: MetricsCounters + 'static> WindowedSource<C> {
     /// Starts the first period. `start`: what its samples have in common.
     // (a frame of its own: it is large)
     #[inline(never)]
@@ -129,7 +129,10 @@ impl<C: MetricsCounters> WindowedSource<C> {
     pub fn counters_mut(&mut self) -> &mut C {
         &mut self.counters
     }
+}
 
+// (once, whatever counts)
+impl WindowedSource<dyn MetricsCounters> {
     fn change_budget(&self, change: impl FnOnce(&mut Budget)) {
         let mut budget = self.budget.get();
         change(&mut budget);
@@ -155,7 +158,7 @@ impl<C: MetricsCounters> WindowedSource<C> {
         shared: &Shared,
         of: Option<u32>,
         out: &mut Sample,
-        work: impl FnOnce(&mut Renewal<C>) -> Result<Option<Snapshot>>,
+        work: impl FnOnce(&mut Renewal) -> Result<Option<Snapshot>>,
     ) -> Result<Changed> {
         let mut change = self.window.begin();
         let window = change.value();
@@ -451,7 +454,10 @@ fn seen_of(now: &Snapshot, seen: SeenRegisters, beside: [PlainCounter; MOST_MOVE
     if same { all } else { *now }
 }
 
-impl<C: MetricsCounters> Source for WindowedSource<C> {
+source_of_any!(WindowedSource<MetricsCounters>);
+
+// (as `Source` has them)
+impl WindowedSource<dyn MetricsCounters> {
     fn read(&self, shared: &Shared, seen: SeenRegisters, out: &mut Sample) -> Result<()> {
         for tries in 0..MOST_TRIES {
             shared.pause(); // a signal handler's readings are seen from here on

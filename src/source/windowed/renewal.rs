@@ -13,12 +13,12 @@ use crate::sys::kept::ValueChange;
 /// How often the group is read until it was read without a context switch beside it.
 const MOST_READS: u32 = 8;
 
-pub(super) struct Renewal<'a, C> {
-    pub source: &'a WindowedSource<C>,
+pub(super) struct Renewal<'a> {
+    pub source: &'a WindowedSource<dyn MetricsCounters>,
     pub change: ValueChange<'a, Window>,
 }
 
-impl<C: MetricsCounters> Renewal<'_, C> {
+impl Renewal<'_> {
     /// The window as it will be.
     pub fn window(&mut self) -> &mut Window {
         self.change.value()

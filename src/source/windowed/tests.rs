@@ -75,7 +75,7 @@ impl MetricsCounters for Rc<TestRegisters> {
     }
 }
 
-fn windowed(max_error: u32) -> (Rc<TestRegisters>, Rc<Shared>, Box<WindowedSource<Rc<TestRegisters>>>) {
+fn windowed(max_error: u32) -> (Rc<TestRegisters>, Rc<Shared>, Box<WindowedSource<dyn MetricsCounters>>) {
     let (counters, shared) = (Rc::<TestRegisters>::default(), Rc::<Shared>::default());
     let start = Head {
         size: size_of::<Sample>() as u32,
@@ -132,7 +132,7 @@ fn after_hours_without_a_reading_nothing_is_claimed_of_them() {
 /// A signal handler executes something and reads the handle, at whatever step of a call it comes.
 #[test]
 fn a_signal_handler_in_a_call_sees_all_slots_once() {
-    type Call = fn(&WindowedSource<Rc<TestRegisters>>, &Shared, &mut Sample) -> Result<()>;
+    type Call = fn(&WindowedSource<dyn MetricsCounters>, &Shared, &mut Sample) -> Result<()>;
     let read: Call = |source, shared, out| source.read(shared, SeenRegisters::default(), out);
     let renew: Call = |source, shared, out| source.renew(shared, StartKind::Window, out);
     let mut interrupted = 0;

@@ -146,7 +146,7 @@ fn nodes_that_are_named_share_a_group_with_what_is_below_them_and_are_what_their
             };
             let rows = counters.tree.nodes;
             for node in &wanted {
-                let row = rows.iter().find(|row| row.metric.field() == node.name);
+                let row = rows.iter().find(|row| row.metric().field() == node.name);
                 assert!(row.is_some_and(|row| row.is_measured(6)), "{name} {}", node.name);
             }
             // (nothing else comes with them than what is below them)

@@ -1,14 +1,14 @@
 //! Formulas of a core's own tree, in a group in which its inputs have other places.
 #![forbid(unsafe_code)]
 
-use crate::model::tree::{CorrectionInputs, Expr, Formula, NodeRow, RetirementInputs};
+use crate::model::tree::{BalanceInputs, CorrectionInputs, Expr, Formula, NodeRow, RetirementInputs};
 
 /// Inputs that a formula of the own tree takes.
 pub(super) fn inputs_of(formula: &Formula) -> Vec<usize> {
     match formula {
         Formula::Slots(input) => vec![*input],
         Formula::Corrected(of) => [&[of.slots], of.less, of.more].concat(),
-        Formula::Balance(more, less) => [*more, *less].concat(),
+        Formula::Balance(of) => [of.more, of.less].concat(),
         Formula::Retired(of) => [of.stalls, of.not_stalls, &[of.retired, of.dispatched]].concat(),
         Formula::Rest | Formula::NoCounter => Vec::new(),
         Formula::Of(expr) => inputs_of_expr(expr),
@@ -37,26 +37,28 @@ pub(super) fn moved_formula(formula: &Formula, moved: &dyn Fn(usize) -> usize) -
     };
     match formula {
         Formula::Slots(input) => Formula::Slots(moved(*input)),
-        Formula::Corrected(of) => Formula::Corrected(CorrectionInputs {
+        Formula::Corrected(of) => Formula::Corrected(leaked(CorrectionInputs {
             slots: moved(of.slots),
             less: all(of.less),
             more: all(of.more),
-        }),
-        Formula::Balance(more, less) => Formula::Balance(all(more), all(less)),
-        Formula::Retired(of) => Formula::Retired(RetirementInputs {
+        })),
+        Formula::Balance(of) => {
+            Formula::Balance(leaked(BalanceInputs { more: all(of.more), less: all(of.less) }))
+        }
+        Formula::Retired(of) => Formula::Retired(leaked(RetirementInputs {
             stalls: all(of.stalls),
             not_stalls: all(of.not_stalls),
             retired: moved(of.retired),
             dispatched: moved(of.dispatched),
-        }),
+        })),
         Formula::Rest => Formula::Rest,
         Formula::NoCounter => Formula::NoCounter,
         Formula::Of(expr) => Formula::Of(Box::leak(Box::new(moved_expr(expr, moved)))),
     }
 }
 
-pub(super) fn leaked(expr: Expr) -> &'static Expr {
-    Box::leak(Box::new(expr))
+pub(super) fn leaked<T>(value: T) -> &'static T {
+    Box::leak(Box::new(value))
 }
 
 /// A formula of a root of the own tree, as a share, with its inputs where they are now, but for one of which there are so many in each slot.
@@ -80,15 +82,15 @@ pub(super) fn as_share(
     match formula {
         Formula::Slots(place) => share(of(*place)),
         Formula::Corrected(all) => share(balance(of(all.slots), all.more, all.less)),
-        Formula::Balance(more, less) => share(balance(Expr::Number(0.0), more, less)),
+        Formula::Balance(all) => share(balance(Expr::Number(0.0), all.more, all.less)),
         Formula::Retired(all) => {
             let left = balance(Expr::Slots, all.not_stalls, all.stalls);
             let part = Expr::Part(leaked(of(all.retired)), leaked(of(all.dispatched)));
             Expr::Product(leaked(share(left)), leaked(part))
         }
-        Formula::Rest | Formula::NoCounter => above.iter().fold(Expr::Number(1.0), |left, row| {
-            Expr::Difference(leaked(left), leaked(Expr::Node(row.metric.id)))
-        }),
+        Formula::Rest | Formula::NoCounter => above
+            .iter()
+            .fold(Expr::Number(1.0), |left, row| Expr::Difference(leaked(left), leaked(Expr::Node(row.id)))),
         Formula::Of(expr) => moved_expr(expr, moved),
     }
 }

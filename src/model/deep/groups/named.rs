@@ -5,6 +5,7 @@ use super::super::facts::DeepFacts;
 use super::{DeepCore, Draft, NodeNeeds, PlannedGroup, need, put, too_much};
 use crate::cpu::deep::DeepNode;
 use crate::model::metrics::{self, Metric};
+use crate::sys::short;
 use std::collections::BTreeSet;
 
 /// Plans a group of these nodes, and of as many below them as it has room for: down to this level, or their own children (0).
@@ -43,7 +44,7 @@ pub(in crate::model::deep) fn plan_nodes(
         !node.is_part && if level == 0 { parent_is_wanted() } else { under && node.level <= level }
     };
     let mut below: Vec<&DeepNode> = core.text.nodes.iter().filter(is_below).collect();
-    below.sort_by_key(|node| node.level);
+    short::sort_by_key(&mut below, |node| node.level);
     for node in below {
         if let Ok(draft) = core.draft_node(node, &mut needs, facts) {
             let both = drafts[0].with(&draft);
