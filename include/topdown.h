@@ -32,7 +32,7 @@
 
 /* Version of this header; td_version() is that of the library. TD_VERSION grows with each version. */
 #define TD_VERSION_MAJOR 0
-#define TD_VERSION_MINOR 1
+#define TD_VERSION_MINOR 2
 #define TD_VERSION_PATCH 0
 #define TD_VERSION (TD_VERSION_MAJOR * 1000000 + TD_VERSION_MINOR * 1000 + TD_VERSION_PATCH)
 
