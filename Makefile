@@ -295,7 +295,7 @@ CONFIGURE = sed -e 's|@version@|$(VERSION)|; s|@prefix@|$(PREFIX)|; s|@libdir@|$
 MANUALS = $(shell sed -n 's/^\.Nm \([A-Za-z0-9_]*\).*/\1/p' man/*.3)
 SHARED = man/man1/topdown*.1 $(MANUALS:%=man/man3/%.3) man/man7/topdown.7 bash-completion/completions/topdown zsh/site-functions/_topdown fish/vendor_completions.d/topdown.fish
 
-install: all ## install commands, libraries, headers, pkg-config and CMake files, man pages and completions under DESTDIR and PREFIX
+install: all ## install commands, libraries, headers, pkg-config and CMake files, schemas, man pages and completions under DESTDIR and PREFIX
 	$(PLAIN_PATHS)
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(LIBDIR)/cmake/topdown $(DESTDIR)$(INCLUDEDIR)/jevents $(DESTDIR)$(DATADIR)
 	install -m 755 $(OUT)/topdown $(COMMANDS) $(DESTDIR)$(BINDIR)
@@ -318,7 +318,8 @@ install: all ## install commands, libraries, headers, pkg-config and CMake files
 		$(CONFIGURE) -e 's|@includedir@|$(shell realpath -ms --relative-to=$(LIBDIR)/cmake/topdown $(INCLUDEDIR))|' packaging/$$name.cmake.in \
 			> $(DESTDIR)$(LIBDIR)/cmake/topdown/$$name.cmake || exit; done
 	$(TOPDOWN) share-files $(DESTDIR)$(DATADIR)
-	install -d $(addprefix $(DESTDIR)$(DATADIR)/man/,man3 man7)
+	install -d $(addprefix $(DESTDIR)$(DATADIR)/,man/man3 man/man7 topdown/schema)
+	install -m 644 docs/schema/*.json $(DESTDIR)$(DATADIR)/topdown/schema
 	install -m 644 man/*.3 $(DESTDIR)$(DATADIR)/man/man3
 	install -m 644 man/*.7 $(DESTDIR)$(DATADIR)/man/man7
 	for page in $(notdir $(wildcard man/*.3)); do \
@@ -330,7 +331,7 @@ uninstall: ## take away what install put there
 	rm -f $(addprefix $(DESTDIR)$(BINDIR)/,topdown $(notdir $(COMMANDS)))
 	rm -f $(DESTDIR)$(LIBDIR)/libtopdown* $(DESTDIR)$(LIBDIR)/libjevents* $(addprefix $(DESTDIR)$(LIBDIR)/pkgconfig/,topdown.pc topdown-record.pc jevents.pc)
 	rm -f $(addprefix $(DESTDIR)$(INCLUDEDIR)/,$(INSTALLED) $(JEVENTS_NAMES)) $(addprefix $(DESTDIR)$(DATADIR)/,$(SHARED))
-	rm -rf $(DESTDIR)$(INCLUDEDIR)/jevents $(DESTDIR)$(LIBDIR)/cmake/topdown
+	rm -rf $(DESTDIR)$(INCLUDEDIR)/jevents $(DESTDIR)$(LIBDIR)/cmake/topdown $(DESTDIR)$(DATADIR)/topdown
 
 wheel: $(LIB) ## build a Python wheel that has libtopdown.so, in target/wheel
 	@packaging/wheel || [ $$? = 77 ]

@@ -168,6 +168,16 @@ fi
   [ "${COMPREPLY[*]}" = --per-cgroup ])
 pass 'completions'
 
+# (the command of docs/report-formats.md, by another validator)
+if has jsonschema 'schemas'; then
+  TOPDOWN_SIMULATE=1 "$root/bin/topdown" stat -o "$scratch/report.json" -- true
+  valid() { PYTHONWARNINGS=ignore jsonschema -i "$1" "$root/share/topdown/schema/report.schema.json"; }
+  valid "$scratch/report.json"
+  sed 's/"schema": 1,/"schema": "1",/' "$scratch/report.json" > "$scratch/none.json"
+  ! valid "$scratch/none.json" 2> /dev/null
+  pass 'schemas'
+fi
+
 make -s uninstall "${to[@]}"
 left=$(find "$scratch/made" ! -type d)
 [ -z "$left" ] || { echo "left: $left"; exit 1; }

@@ -121,6 +121,8 @@ pub struct ComparedFunction {
 /// Two recordings, before and after.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RecordingComparison {
+    /// `topdown_report::SCHEMA`.
+    pub schema: u32,
     /// Names of the files.
     pub files: [String; 2],
     /// What was recorded.
@@ -183,6 +185,7 @@ impl RecordingComparison {
             Reverse([&function.own, &function.inclusive].map(|of| most(&of.time_ns)))
         });
         RecordingComparison {
+            schema: topdown_report::SCHEMA,
             files: files.map(|file| file.name.clone()),
             commands: files.map(|file| file.command.clone()),
             path: files

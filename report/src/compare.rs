@@ -314,6 +314,8 @@ pub fn simulated_line(path: Option<&str>, layout: &Layout) -> String {
 /// A comparison.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
+    /// `SCHEMA`.
+    pub schema: u32,
     /// Names of the files.
     pub files: [String; 2],
     /// "simulated": figures of either are made up.
@@ -370,6 +372,7 @@ pub fn compare(before: &Path, after: &Path) -> io::Result<Comparison> {
         RegionChange { region, figures: counted.chain(shares).collect() }
     };
     Ok(Comparison {
+        schema: crate::SCHEMA,
         files: [before, after].map(|path| clean(&path.display().to_string())),
         path,
         regions: rows.into_iter().map(compared).collect(),

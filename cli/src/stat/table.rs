@@ -330,8 +330,13 @@ impl StatTable {
 }
 
 #[cfg(test)]
+#[path = "../../../report/tests/schemas/mod.rs"]
+mod schemas;
+
+#[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stat::rows_per::RowsPer;
 
     #[test]
     fn a_bound_is_never_shown_smaller() {
@@ -351,6 +356,41 @@ mod tests {
             assert_eq!(document.as_array().map(Vec::len), Some(rows));
         }
         std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn rows_obey_their_schema() {
+        use RowsPer::{Cgroup, Core, Process, Socket, Thread};
+        let directory = std::env::temp_dir().join(format!("topdown-schema-{}", std::process::id()));
+        std::fs::create_dir(&directory).unwrap();
+        let write = |of: &'static str| {
+            let nodes = topdown::LEVEL_1.iter().map(|metric| (metric.id, metric.name.to_str().unwrap()));
+            let columns = Columns {
+                simulated: true,
+                time: true,
+                of: Some(of),
+                pmu: true,
+                seconds: true,
+                slots: true,
+                cpus: true,
+                clock: true,
+                nodes: nodes.collect(),
+                level: 3,
+            };
+            let counted = StatRow { shares: vec![Some(0.25); 4], running: Some(1.0), ..StatRow::default() };
+            let rows = [counted, StatRow { shares: vec![None; 4], ..StatRow::default() }];
+            let files = [(Style::JsonArray, "json"), (Style::JsonLines, "jsonl")];
+            files.map(|(style, ending)| {
+                let file = directory.join(format!("{of}.{ending}"));
+                let mut table = StatTable::new(style, columns.clone(), Some(&file)).unwrap();
+                rows.iter().for_each(|row| table.write(row).unwrap());
+                file
+            })
+        };
+        let kinds = [Core, Socket, Thread, Process, Cgroup].map(RowsPer::name);
+        let files: Vec<_> = kinds.into_iter().chain(["run"]).flat_map(write).collect();
+        schemas::have_all("row.schema.json", &files);
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 
     #[test]

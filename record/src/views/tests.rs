@@ -7,6 +7,7 @@ mod next;
 mod processes;
 mod remarks;
 mod samples;
+mod schema;
 mod threads;
 mod timeline;
 

@@ -162,6 +162,7 @@ mod tests {
     fn comparison(region: &str, before: ShareInterval, after: ShareInterval) -> Comparison {
         let figures = vec![("retiring", Change::of_intervals([Some(before), Some(after)]))];
         Comparison {
+            schema: crate::SCHEMA,
             files: ["a".into(), "b".into()],
             path: None,
             regions: vec![RegionChange { region: region.into(), figures }],
