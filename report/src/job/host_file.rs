@@ -170,7 +170,7 @@ mod tests {
         let (table, path) = (directory.join("1.topdown"), directory.join(format!("node.{ENDING}")));
         fs::write(&table, b"figures").unwrap();
         let host = HostFile::of(&directory, "node");
-        host.add(&said(1), &[table.clone()]).unwrap();
+        host.add(&said(1), std::slice::from_ref(&table)).unwrap();
         let first = vec![(1, Some(b"figures".to_vec())), (1, None)];
         assert_eq!(read(&path), first);
         // one that was killed, or found the disk full
