@@ -26,7 +26,7 @@ writes() {
 for level in 1 2 3 4 5 6; do writes report $level.json stat --td-level $level -o FILE; done
 writes report drill.json stat --drill -o FILE
 writes report metrics.json stat --metrics ipc -o FILE
-writes report processes.json run --per-process --td-level 3 -o FILE
+writes report processes.json run --per-process -o FILE
 writes report all.json stat -a --kernel -o FILE
 writes report inside.json run -o FILE
 writes row threads.jsonl stat --per-thread -j -o FILE

@@ -45,7 +45,7 @@ while read -r line; do
       for need in "${needs[@]}"; do
         need=${need# }
         case " or $need or " in
-          *" or $has or "* | ' or any or ') ;;
+          *" or $has or "* | ' or any or ' | ' or explore or ') ;;
           ' or hybrid or ') [ $device = cpu_core ] || skip "needs a hybrid CPU";;
           ' or not-hybrid or ') [ $device = cpu ] || skip "needs a CPU that is not hybrid";;
           ' or reload or ') [ -n "$reload" ] || skip "needs auto counter reload";;
