@@ -61,7 +61,7 @@ $(RECORD): $(LIB) abi/archive abi/record-symbols.txt
 
 $(MPI): mpi/topdown_mpi.c
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 $(CPPFLAGS) $(CFLAGS) -fPIC -shared -fvisibility=hidden $(WARNINGS) $< -o $@ $(LDFLAGS) -ldl
+	$(CC) -std=gnu11 $(CPPFLAGS) $(CFLAGS) -fPIC -shared -fvisibility=hidden $(WARNINGS) $< -o $@ -Wl,-soname,$(@F) $(LDFLAGS) -ldl
 
 $(COMMANDS): $(OUT)/%: jevents/commands/%.c $(JEVENTS) $(JEVENTS_HEADERS)
 	$(CC) -std=gnu11 $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -Iinclude/jevents $< -o $@ $(LDFLAGS) $(JEVENTS) -pthread -ldl -lm
@@ -333,10 +333,23 @@ uninstall: ## take away what install put there
 	rm -f $(addprefix $(DESTDIR)$(INCLUDEDIR)/,$(INSTALLED) $(JEVENTS_NAMES)) $(addprefix $(DESTDIR)$(DATADIR)/,$(SHARED))
 	rm -rf $(DESTDIR)$(INCLUDEDIR)/jevents $(DESTDIR)$(LIBDIR)/cmake/topdown
 
+# (-d: cargo and rustc may be rustup's, of which dpkg knows nothing)
+deb: ## Debian packages of what is committed or not, in target/deb
+	rm -rf target/deb
+	mkdir -p target/deb/libtopdown
+	git ls-files -z --cached --others --exclude-standard | tar -c --null -T - | tar -xC target/deb/libtopdown
+	cd target/deb/libtopdown && dpkg-buildpackage -us -uc -b -d
+
+check-deb: ## the packages in a new root of Debian's stable: built twice to the same bytes, lintian, installed, tried, removed
+	@c-tests/tools/bare-root c-tests/tools/debian-package
+
+copyright: ## make debian/copyright from the crates' licences
+	packaging/debian-copyright > target/copyright && mv target/copyright debian/copyright
+
 clean: ## remove what was built
 	$(CARGO) clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-12s %s\n", $$1, $$2}'
 
-.PHONY: all programs benchmark-example demo check test quick check-vm explore check-arm64 check-root fuzz bench bench-intervals bench-turns figure screenshot example-stat example-vm header index man failures cpus install uninstall clean help
+.PHONY: all programs benchmark-example demo check test quick check-vm explore check-arm64 check-root fuzz bench bench-intervals bench-turns figure screenshot example-stat example-vm header index man failures cpus install uninstall deb check-deb copyright clean help
