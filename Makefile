@@ -61,10 +61,10 @@ $(RECORD): $(LIB) abi/archive abi/record-symbols.txt
 
 $(MPI): mpi/topdown_mpi.c
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 -O2 -g -fPIC -shared -fvisibility=hidden $(WARNINGS) $< -o $@ -ldl
+	$(CC) -std=gnu11 $(CPPFLAGS) $(CFLAGS) -fPIC -shared -fvisibility=hidden $(WARNINGS) $< -o $@ -Wl,-soname,$(@F) $(LDFLAGS) -ldl
 
 $(COMMANDS): $(OUT)/%: jevents/commands/%.c $(JEVENTS) $(JEVENTS_HEADERS)
-	$(CC) -std=gnu11 $(CFLAGS) $(WARNINGS) -Iinclude/jevents $< -o $@ $(JEVENTS) -pthread -ldl -lm
+	$(CC) -std=gnu11 $(CPPFLAGS) $(CFLAGS) $(WARNINGS) -Iinclude/jevents $< -o $@ $(LDFLAGS) $(JEVENTS) -pthread -ldl -lm
 
 target/%: %.c $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
@@ -293,7 +293,7 @@ JEVENTS_NAMES := jevents.h jsession.h
 CONFIGURE = sed -e 's|@version@|$(VERSION)|; s|@prefix@|$(PREFIX)|; s|@libdir@|$(call BELOW_PREFIX,$(LIBDIR))|'
 # functions, each of which has a page or a link to it
 MANUALS = $(shell sed -n 's/^\.Nm \([A-Za-z0-9_]*\).*/\1/p' man/*.3)
-SHARED = man/man1/topdown*.1 $(MANUALS:%=man/man3/%.3) man/man7/topdown.7 bash-completion/completions/topdown zsh/site-functions/_topdown fish/vendor_completions.d/topdown.fish
+SHARED = man/man1/topdown*.1 $(patsubst man/%,man/man1/%,$(wildcard man/*.1)) $(MANUALS:%=man/man3/%.3) man/man7/topdown.7 bash-completion/completions/topdown zsh/site-functions/_topdown fish/vendor_completions.d/topdown.fish
 
 install: all ## install commands, libraries, headers, pkg-config and CMake files, schemas, man pages and completions under DESTDIR and PREFIX
 	$(PLAIN_PATHS)
@@ -318,8 +318,9 @@ install: all ## install commands, libraries, headers, pkg-config and CMake files
 		$(CONFIGURE) -e 's|@includedir@|$(shell realpath -ms --relative-to=$(LIBDIR)/cmake/topdown $(INCLUDEDIR))|' packaging/$$name.cmake.in \
 			> $(DESTDIR)$(LIBDIR)/cmake/topdown/$$name.cmake || exit; done
 	$(TOPDOWN) share-files $(DESTDIR)$(DATADIR)
-	install -d $(addprefix $(DESTDIR)$(DATADIR)/,man/man3 man/man7 topdown/schema)
+	install -d $(addprefix $(DESTDIR)$(DATADIR)/,man/man1 man/man3 man/man7 topdown/schema)
 	install -m 644 docs/schema/*.json $(DESTDIR)$(DATADIR)/topdown/schema
+	install -m 644 man/*.1 $(DESTDIR)$(DATADIR)/man/man1
 	install -m 644 man/*.3 $(DESTDIR)$(DATADIR)/man/man3
 	install -m 644 man/*.7 $(DESTDIR)$(DATADIR)/man/man7
 	for page in $(notdir $(wildcard man/*.3)); do \
@@ -336,10 +337,23 @@ uninstall: ## take away what install put there
 wheel: $(LIB) ## build a Python wheel that has libtopdown.so, in target/wheel
 	@packaging/wheel || [ $$? = 77 ]
 
+# (-d: cargo and rustc may be rustup's, of which dpkg knows nothing)
+deb: ## Debian packages of what is committed or not, in target/deb
+	rm -rf target/deb
+	mkdir -p target/deb/libtopdown
+	git ls-files -z --cached --others --exclude-standard | tar -c --null -T - | tar -xC target/deb/libtopdown
+	cd target/deb/libtopdown && dpkg-buildpackage -us -uc -b -d
+
+check-deb: ## the packages in a new root of Debian's stable: built twice to the same bytes, lintian, installed, tried, removed
+	@c-tests/tools/bare-root c-tests/tools/debian-package
+
+copyright: ## make debian/copyright from the crates' licences
+	packaging/debian-copyright > target/copyright && mv target/copyright debian/copyright
+
 clean: ## remove what was built
 	$(CARGO) clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-12s %s\n", $$1, $$2}'
 
-.PHONY: all programs benchmark-example demo check test quick check-vm explore check-arm64 check-root fuzz bench bench-intervals bench-turns figure screenshot example-stat example-vm header index man failures cpus install uninstall wheel clean help
+.PHONY: all programs benchmark-example demo check test quick check-vm explore check-arm64 check-root fuzz bench bench-intervals bench-turns figure screenshot example-stat example-vm header index man failures cpus install uninstall wheel deb check-deb copyright clean help
