@@ -1,5 +1,5 @@
-//! Results of Google Benchmark (JSON) with the counters of topdown_benchmark.h: each benchmark is a region, and there is no whole, since how often each
-//! runs is the library's choice.
+//! Results of Google Benchmark (JSON) with the counters of topdown_benchmark.h: each benchmark is a region, of 1,000 iterations, since how often each
+//! runs is the library's choice; so there is no whole.
 #![forbid(unsafe_code)]
 
 use super::{ReadRows, RegionRow, SHARES, clean, metrics};
@@ -7,10 +7,13 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use topdown::LEVEL_1;
 
+/// Iterations that figures are of. (Of one there may be less than a nanosecond.)
+const ITERATIONS: f64 = 1000.0;
+
 /// What repetitions of a benchmark have in common.
 #[derive(Default)]
 struct Tally {
-    executions: f64,
+    iterations: f64,
     slots: f64,
     time_ns: f64,
     /// Of those that have them: shares and bounds, times slots, and these.
@@ -52,7 +55,7 @@ fn add(one: &Value, to: &mut Tally) -> Option<()> {
         _ => return None,
     };
     let iterations = number("iterations")?;
-    to.executions += iterations;
+    to.iterations += iterations;
     to.time_ns += iterations * unit * number("real_time")?;
     let Some(slots) = number("slots") else { return Some(()) };
     let slots = slots * iterations;
@@ -76,10 +79,11 @@ impl Tally {
         let shares = self
             .shares
             .map(|(share, error, of)| (is_counted && of == self.slots).then(|| (share / of, error / of)));
-        let ns = self.time_ns as u64;
+        let each = |sum: f64| (sum * ITERATIONS / self.iterations.max(1.0)).round() as u64;
+        let ns = each(self.time_ns);
         RegionRow {
-            executions: self.executions as u64,
-            slots: is_counted.then_some(self.slots as u64),
+            executions: ITERATIONS as u64,
+            slots: is_counted.then_some(each(self.slots)),
             time_ns: is_counted.then_some(ns),
             wall_ns: (!is_counted).then_some(ns),
             shares,
