@@ -92,7 +92,13 @@ impl Measurement for Slots {
             None => (after.slots - before.slots) as f64,
             Some(node) => {
                 let whole = node.whole as f64;
-                self.unknown.set(self.unknown.get() + whole * (node.high - node.low) / 2.0);
+                assert!(
+                    node.measured == 1,
+                    "{} was not counted in this iteration: others have its counters",
+                    self.unit.0
+                );
+                let unknown = (node.high - node.value).max(node.value - node.low);
+                self.unknown.set(self.unknown.get() + whole * unknown);
                 whole * node.value
             }
         };
