@@ -189,8 +189,17 @@ impl Arguments {
         if let Some(place) = place {
             let words: Vec<_> = self.command.iter().map(|word| word.to_string_lossy()).collect();
             let about = (sys::host(), words.join(" "), directory.path.clone());
+            let is_first = place.rank == 0;
             match JobDirectory::join((named, output, None), place, about) {
-                Joined::Job(job) => return Destination::Job(job),
+                Joined::Job(job) => {
+                    if is_first && (self.deep.drill || self.deep.has_figures() || self.per_process) {
+                        say(
+                            "the report of all ranks has their levels and nodes; what --drill, --metrics and --per-process add is of one rank: \
+                             -o with %r in the name",
+                        );
+                    }
+                    return Destination::Job(job);
+                }
                 Joined::Alone(why) => why.iter().for_each(|why| say(why)),
             }
         }

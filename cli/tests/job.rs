@@ -2,8 +2,10 @@
 
 mod running;
 
+use running::made::timed;
 use running::*;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -236,4 +238,55 @@ fn what_is_counted_from_outside_adds_up() {
     assert_eq!(slots(&ranks[0]) + slots(&ranks[1]), slots(&report["whole"]));
     assert_eq!(report["outside"]["cores"][0]["slots"].as_u64(), Some(slots(&report["whole"])));
     assert_eq!(report["outside"]["cores"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn several_commands_of_a_rank_for_one_report_are_jobs_of_their_own() {
+    let scratch = job("job-twice");
+    // rank 1 has not ended the first command when the others begin the second one; it begins that when the first is over
+    run(&scratch, "job.json", "", &[0, 2, 3]);
+    let first = directories(&scratch);
+    run(&scratch, "job.json", "", &[0, 2]);
+    assert_eq!(directories(&scratch).len(), 2);
+    run(&scratch, "job.json", "", &[1]);
+    let left = directories(&scratch);
+    assert!(left.len() == 1 && !left.contains(&first[0]), "{left:?}");
+    run(&scratch, "job.json", "", &[1]);
+    run(&scratch, "job.json", "", &[3]);
+    assert!(directories(&scratch).is_empty());
+    let reports = fs::read_dir(&scratch.0).unwrap().map(|entry| entry.unwrap().path());
+    let reports: Vec<Value> =
+        reports.filter(|path| path.extension() == Some("json".as_ref())).map(|path| json(&path)).collect();
+    assert_eq!(reports.len(), 2);
+    assert!(reports.iter().all(|report| report["whole"]["inclusive"]["slots"] == 10_000), "{reports:?}");
+}
+
+#[test]
+fn a_rank_without_counters_is_told_by_its_time() {
+    let scratch = job("job-mixed");
+    let own = scratch.0.join("3");
+    fs::remove_dir_all(&own).unwrap();
+    fs::create_dir_all(&own).unwrap();
+    let mut blind = TableContent::by_clocks(13, "solve", "no counters");
+    let root = blind.thread("main", timed(1, 1, 10_000_000, 8_000_000));
+    blind.region("step", root, timed(10, 10, 6_000_000, 5_000_000));
+    blind.write(&own);
+    run(&scratch, "job.csv", "", &[0, 1, 2, 3]);
+    let compared = done(scratch.topdown(&["compare", "--csv", "job.csv", "job.csv"]).current_dir(&scratch.0));
+    let compared = text(&compared.stdout);
+    // (each rank has a line in the report, which is no region)
+    let regions: BTreeSet<&str> =
+        compared.lines().skip(1).filter_map(|line| line.split(',').next()).collect();
+    assert_eq!(regions, ["", "step", "step (time alone)"].into());
+    for other in 0..SIZE {
+        fs::remove_file(scratch.0.join(format!("there.{other}"))).unwrap();
+    }
+    run(&scratch, "job.json", "", &[0, 1, 2, 3]);
+    // of neither row of the region is known what all ranks did
+    let report = json(&scratch.0.join("job.json"));
+    let regions = report["regions"].as_array().unwrap();
+    assert!(
+        regions.iter().all(|region| region["name"] == "step" && region["over_ranks"].is_null()),
+        "{regions:?}"
+    );
 }

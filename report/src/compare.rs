@@ -169,6 +169,9 @@ fn of_csv(text: &str) -> Option<ReadRows> {
         if !field("pid")?.is_empty() {
             continue; // of one process or thread
         }
+        if field("rank").is_some_and(|rank| !rank.is_empty()) {
+            continue; // of one rank
+        }
         let number = |name: &str| {
             let number = field(name)?.parse::<f64>().ok()?;
             is_finite.set(is_finite.get() && number.is_finite());

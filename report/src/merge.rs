@@ -590,13 +590,16 @@ fn add_regions(
 
 /// All regions, of those that counted slots and of those of which clocks alone tell, the largest first.
 fn largest_first(merged: [HashMap<String, MergedRegion>; 2], ranks: &[RankPart]) -> Vec<Region> {
+    // (of a region that some ranks have slots of, and others time alone, no row has all ranks)
+    let [slots, times] = &merged;
+    let of_both: BTreeSet<String> = slots.keys().filter(|name| times.contains_key(*name)).cloned().collect();
     let all = merged.into_iter().zip([false, true]);
     let all = all.flat_map(|(regions, by_clocks)| regions.into_iter().map(move |one| (one, by_clocks)));
     let mut regions: Vec<Region> = all
         .map(|((name, MergedRegion { nests, tally, threads, of_ranks }), time_alone)| {
             let item = tally.item();
             Region {
-                over_ranks: job::over_ranks(&of_ranks, ranks),
+                over_ranks: job::over_ranks(&of_ranks, ranks).filter(|_| !of_both.contains(&name)),
                 name,
                 time_alone,
                 wasted: item.exclusive.wasted(),

@@ -1,9 +1,9 @@
 //! The ranks of a job in words.
 #![forbid(unsafe_code)]
 
-use crate::model::{OverRanks, Rank, Region, Report};
+use crate::model::{Figures, OverRanks, Rank, Region, Report};
 use crate::words::{clean, percent, time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// "rank 3", "ranks 0-2, 5".
 fn named(ranks: &[u32]) -> String {
@@ -37,7 +37,7 @@ pub fn remarks(report: &Report) -> Vec<String> {
         };
         ends.entry(how).or_default().push(*rank);
     }
-    let begun: Vec<u32> = report.ranks.iter().map(|rank| rank.rank).collect();
+    let begun: BTreeSet<u32> = report.ranks.iter().map(|rank| rank.rank).collect();
     let absent: Vec<u32> = (0..size).filter(|rank| !begun.contains(rank)).collect();
     if !absent.is_empty() {
         ends.entry("not measured, or not yet: it has left nothing".into()).or_default().extend(absent);
@@ -54,7 +54,7 @@ pub fn label(rank: &Rank) -> String {
 pub fn shown(report: &Report, most: usize) -> Vec<&Rank> {
     let mut all: Vec<&Rank> = report.ranks.iter().collect();
     if all.len() > most {
-        all.sort_by_key(|rank| std::cmp::Reverse(time_of(rank)));
+        all.sort_by_key(|rank| std::cmp::Reverse(time_of(&rank.item.inclusive)));
         all.truncate(most);
         all.sort_by_key(|rank| rank.rank);
     }
@@ -62,8 +62,7 @@ pub fn shown(report: &Report, most: usize) -> Vec<&Rank> {
 }
 
 /// Nanoseconds of its threads' time; of time alone elapsed.
-pub fn time_of(rank: &Rank) -> u64 {
-    let of = &rank.item.inclusive;
+pub fn time_of(of: &Figures) -> u64 {
     of.wall_ns().or_else(|| of.time_ns()).unwrap_or(0)
 }
 

@@ -296,10 +296,7 @@ fn ranks_of(page: &mut Page, report: &Report) {
     let shown = ranks::shown(report, MOST);
     for rank in &shown {
         let label = ranks::label(rank);
-        match rank.item.inclusive.time_alone {
-            None => row(page, &label, &rank.item.inclusive),
-            Some(_) => page.line(2, &format!("{label}: {}", time(ranks::time_of(rank) as f64))),
-        }
+        rank_or_host(page, &label, &rank.item.inclusive);
     }
     if report.ranks.len() > shown.len() {
         page.line(2, &format!("{} ranks with less time: -o FILE.json", report.ranks.len() - shown.len()));
@@ -307,11 +304,19 @@ fn ranks_of(page: &mut Page, report: &Report) {
     if report.hosts.len() > 1 {
         for host in report.hosts.iter().take(MOST) {
             let ranks = words::count(host.ranks.len() as u64, "rank");
-            row(page, &format!("{} ({ranks})", clean(&host.host)), &host.item.inclusive);
+            rank_or_host(page, &format!("{} ({ranks})", clean(&host.host)), &host.item.inclusive);
         }
         if report.hosts.len() > MOST {
             page.line(2, &format!("{} other hosts: -o FILE.json", report.hosts.len() - MOST));
         }
+    }
+}
+
+/// Its shares, or, where clocks alone tell, its time.
+fn rank_or_host(page: &mut Page, label: &str, figures: &Figures) {
+    match figures.time_alone {
+        None => row(page, label, figures),
+        Some(_) => page.line(2, &format!("{label}: {}", time(ranks::time_of(figures) as f64))),
     }
 }
 

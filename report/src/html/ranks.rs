@@ -1,9 +1,9 @@
 //! Ranks of a job, and the hosts that they ran on: a bar for each, and how regions divide among them.
 
 use super::{HtmlText, amount, bar_of, largest};
-use crate::model::{Figures, Rank, Report};
+use crate::model::{Figures, HostOfRanks, Report};
 use crate::ranks;
-use crate::words::{clean, percent, time};
+use crate::words::{clean, count, percent, time};
 use maud::{Markup, html};
 
 /// With bars, those with the most time if there are more.
@@ -20,12 +20,12 @@ pub fn section(report: &Report) -> Markup {
             section.card #ranks {
                 h2 { "Ranks" (largest(shown.len(), report.ranks.len())) }
                 @for rank in &shown {
-                    (article(&ranks::label(rank), &elapsed(rank), &rank.item.inclusive))
+                    (article(&ranks::label(rank), &elapsed(&rank.item.inclusive), &rank.item.inclusive))
                 }
                 @if report.hosts.len() > 1 {
                     h2 { "Hosts" }
                     @for host in report.hosts.iter().take(MOST_RANKS) {
-                        (article(&clean(&host.host), &format!("{} ranks", host.ranks.len()), &host.item.inclusive))
+                        (article(&clean(&host.host), &of_host(host), &host.item.inclusive))
                     }
                 }
                 @if !rows.is_empty() {
@@ -56,9 +56,15 @@ pub fn section(report: &Report) -> Markup {
     }
 }
 
+fn of_host(host: &HostOfRanks) -> String {
+    let ranks = count(host.ranks.len() as u64, "rank");
+    let elapsed = elapsed(&host.item.inclusive);
+    if elapsed.is_empty() { ranks } else { format!("{ranks}, {elapsed}") }
+}
+
 /// Where clocks alone tell.
-fn elapsed(rank: &Rank) -> String {
-    rank.item.inclusive.wall_ns().map_or(String::new(), |ns| time(ns as f64))
+fn elapsed(figures: &Figures) -> String {
+    figures.wall_ns().map_or(String::new(), |ns| time(ns as f64))
 }
 
 fn article(name: &str, more: &str, figures: &Figures) -> Markup {

@@ -121,23 +121,24 @@ impl JobDirectory {
         (output, was): (&Path, Option<&str>),
         place: &JobPlace,
     ) -> Result<(PathBuf, Lives), String> {
-        for number in 1..=MOST {
-            let path = name_of(pattern, place, number);
-            let failed = |error: io::Error| format!("{}: {error}", path.display());
-            match DirBuilder::new().mode(0o700).create(&path) {
-                Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed(error)),
-                _ => {}
-            }
-            let about = fs::symlink_metadata(&path).map_err(failed)?;
-            if !about.is_dir() || !is_own(&about, 0o077) {
-                return Err(format!("{} is not this user's alone", path.display()));
-            }
-            let lives = Lives::open(&path).map_err(failed)?;
-            let no_locks = |error: io::Error| format!("{}: no locks: {error}", path.display());
-            // (else there is an earlier run of this rank, which others still take part in)
-            if lives.begin(place.rank).map_err(no_locks)? {
-                keep_claim(&path, output, was).map_err(failed)?;
-                return Ok((path, lives));
+        // A rank may run several commands for one report, as in a script: each is a job of its own, in which ranks are that have not begun it yet.
+        for _ in 0..MOST {
+            let there = numbers(pattern, place);
+            let next = there.last().map_or(1, |last| last + 1);
+            for number in there.into_iter().chain([next]).take_while(|number| *number <= MOST) {
+                let path = name_of(pattern, place, number);
+                if number == next {
+                    match DirBuilder::new().mode(0o700).create(&path) {
+                        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                            return Err(format!("{}: {error}", path.display()));
+                        }
+                        _ => {}
+                    }
+                }
+                match begun_in(&path, place.rank, (output, was))? {
+                    Some(lives) => return Ok((path, lives)),
+                    None => continue,
+                }
             }
         }
         Err(format!("{} has been claimed too often", name_of(pattern, place, MOST).display()))
@@ -167,7 +168,8 @@ impl JobDirectory {
         let fails = ended.failed();
         self.file.ended = Some(ended);
         self.host_file().add(&self.file, tables)?;
-        tables.iter().try_for_each(fs::remove_file)?;
+        // (what stays is in the way of nobody)
+        tables.iter().for_each(|table| drop(fs::remove_file(table)));
         self.lives.take_turn()?;
         // (who was here before has reported this rank, too, and was the last)
         if !self.path.join(CLAIM).exists() {
@@ -196,7 +198,10 @@ impl JobDirectory {
         let ended = ranks.iter().filter(|rank| rank.file.ended.is_some());
         let names: Vec<String> = ended.clone().map(|rank| rank.file.rank.to_string()).collect();
         replace(&self.path, REPORTED, names.join(" ").as_bytes())?;
-        let complete = ranks.len() == self.place.size as usize && !run;
+        // (of another host's `topdown run` a lock may not be seen: it may yet come)
+        let is_over =
+            |rank: &FoundRank| rank.file.ended.is_some() || (!rank.runs && rank.file.host == self.file.host);
+        let complete = ranks.len() == self.place.size as usize && others.clone().all(is_over);
         if complete {
             // (of a file that another host has open a network file system keeps something)
             let _ = fs::remove_dir_all(&self.path);
@@ -322,6 +327,55 @@ fn merged(directory: &Path, ranks: &[FoundRank], like: &crate::model::Run) -> io
     crate::merge_ranks(size, parts, &like.means)
 }
 
+/// A rank's beginning in a directory; None: it has begun there before, or the directory is gone, as its job has ended.
+fn begun_in(path: &Path, rank: u32, (output, was): (&Path, Option<&str>)) -> Result<Option<Lives>, String> {
+    let told = |what: &str, error: io::Error| match error.kind() {
+        ErrorKind::NotFound => Ok(None),
+        _ => Err(format!("{}: {what}{error}", path.display())),
+    };
+    let about = match fs::symlink_metadata(path) {
+        Ok(about) => about,
+        Err(error) => return told("", error),
+    };
+    if !about.is_dir() || !is_own(&about, 0o077) {
+        return Err(format!("{} is not this user's alone", path.display()));
+    }
+    let lives = match Lives::open(path) {
+        Ok(lives) => lives,
+        Err(error) => return told("", error),
+    };
+    match lives.begin(rank) {
+        Ok(true) => {}
+        Ok(false) => return Ok(None),
+        Err(error) => return told("no locks: ", error),
+    }
+    match keep_claim(path, rank, (output, was)) {
+        Ok(()) => Ok(Some(lives)),
+        Err(error) => told("", error),
+    }
+}
+
+/// Numbers of the job's directories that are there, in their order.
+fn numbers(pattern: &Path, place: &JobPlace) -> Vec<u32> {
+    let first = name_of(pattern, place, 1);
+    let directory = first.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let first = first.file_name().unwrap_or_default().as_encoded_bytes();
+    let number = |name: OsString| {
+        let rest = name.as_encoded_bytes().strip_prefix(first)?;
+        match rest {
+            [] => Some(1),
+            [b'-', digits @ ..] => {
+                std::str::from_utf8(digits).ok()?.parse().ok().filter(|number| *number > 1)
+            }
+            _ => None,
+        }
+    };
+    let entries = fs::read_dir(directory).into_iter().flatten();
+    let mut found: Vec<u32> = entries.filter_map(|entry| number(entry.ok()?.file_name())).collect();
+    found.sort_unstable();
+    found
+}
+
 fn name_of(pattern: &Path, place: &JobPlace, number: u32) -> PathBuf {
     let mut name = pattern.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".ranks-{}", place.job));
@@ -332,12 +386,12 @@ fn name_of(pattern: &Path, place: &JobPlace, number: u32) -> PathBuf {
 }
 
 /// Of all ranks the first says what the report's file was, and its name.
-fn keep_claim(directory: &Path, output: &Path, was: Option<&str>) -> io::Result<()> {
+fn keep_claim(directory: &Path, rank: u32, (output, was): (&Path, Option<&str>)) -> io::Result<()> {
     let claim = directory.join(CLAIM);
     if claim.exists() {
         return Ok(());
     }
-    let own = directory.join(format!("{CLAIM}.{}", std::process::id()));
+    let own = directory.join(format!("{CLAIM}.{rank}"));
     private(OpenOptions::new().write(true).create(true).truncate(true))
         .open(&own)?
         .write_all(&claim_text(&was.map_or_else(|| Claim::state_now(output), String::from), output))?;

@@ -54,7 +54,8 @@ impl Lives {
         let mut lock = lock_of(libc::F_RDLCK, i64::from(rank));
         // SAFETY: the file is open, and the lock a valid one, which is written to.
         let asked = unsafe { libc::fcntl(self.0.as_raw_fd(), libc::F_OFD_GETLK, &mut lock) };
-        asked == 0 && lock.l_type != libc::F_UNLCK as libc::c_short
+        // (who cannot be asked for may run: nothing of it is thrown away)
+        asked != 0 || lock.l_type != libc::F_UNLCK as libc::c_short
     }
 
     /// False: another has it.

@@ -45,7 +45,8 @@ pub struct EndedRank {
     pub trouble: String,
     parts: Vec<CountedPart>,
     nodes: Option<Vec<String>>,
-    gaps: (u64, f64),
+    /// Time that was not counted, and at most how many slots were in a nanosecond of it; None: any number. (JSON has no infinity.)
+    gaps: (u64, Option<f64>),
     of_cpus: bool,
     level_2_of_threads: bool,
 }
@@ -99,7 +100,7 @@ impl EndedRank {
             trouble: trouble.into(),
             parts: outside.parts.iter().map(part).collect(),
             nodes: outside.nodes.as_ref().map(|nodes| nodes.iter().map(digits_of).collect()),
-            gaps: (outside.gaps.ns, outside.gaps.most_slots_per_ns),
+            gaps: (outside.gaps.ns, Some(outside.gaps.most_slots_per_ns).filter(|most| most.is_finite())),
             of_cpus: outside.of_cpus,
             level_2_of_threads: outside.level_2_of_threads,
         }
@@ -158,10 +159,28 @@ impl EndedRank {
             run,
             parts: self.parts.iter().map(part).collect::<Option<_>>()?,
             nodes,
-            gaps: Gaps { ns: self.gaps.0, most_slots_per_ns: self.gaps.1 },
+            gaps: Gaps { ns: self.gaps.0, most_slots_per_ns: self.gaps.1.unwrap_or(f64::INFINITY) },
             of_cpus: self.of_cpus,
             level_2_of_threads: self.level_2_of_threads,
             ..OutsideCount::default()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_counted_is_read_as_it_was_whatever_it_is() {
+        for most in [0.0, 4.5, f64::INFINITY] {
+            let gaps = Gaps { ns: 7, most_slots_per_ns: most };
+            let outside = OutsideCount { gaps, of_cpus: true, ..OutsideCount::default() };
+            let ended = Some(EndedRank::new(&outside, "why"));
+            let text = serde_json::to_string(&RankFile { rank: 3, ended, ..RankFile::default() }).unwrap();
+            let file: RankFile = serde_json::from_str(&text).unwrap();
+            let read = file.ended.as_ref().unwrap().outside(&file).unwrap();
+            assert_eq!((read.gaps.ns, read.gaps.most_slots_per_ns, read.of_cpus), (7, most, true));
+        }
     }
 }

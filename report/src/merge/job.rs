@@ -89,10 +89,16 @@ pub(super) fn ranks_of(ranks: &[RankPart], parts: &[CountedPart], all: All) -> (
             item: part.tally().item_of(all),
         }
     };
-    let host = |(host, own): (&str, Vec<usize>)| HostOfRanks {
-        host: host.into(),
-        ranks: own.iter().map(|k| ranks[*k].rank).collect(),
-        item: total(own.iter().map(|k| parts[*k].tally().clone())).item_of(all),
+    // (slots of those that have some, as of the whole)
+    let has_slots = |k: &&usize| parts[**k].tally().inclusive.elapsed.is_none();
+    let host = |(host, own): (&str, Vec<usize>)| {
+        let counted: Vec<&usize> = own.iter().filter(has_slots).collect();
+        let shown = if counted.is_empty() { own.iter().collect() } else { counted };
+        HostOfRanks {
+            host: host.into(),
+            ranks: own.iter().map(|k| ranks[*k].rank).collect(),
+            item: total(shown.into_iter().map(|k| parts[*k].tally().clone())).item_of(all),
+        }
     };
     (ranks.iter().zip(parts).map(rank).collect(), hosts.into_iter().map(host).collect())
 }
