@@ -22,8 +22,10 @@ def platform():
     foreign = [name for name in re.findall(r"\(NEEDED\).*\[(.+)\]", said) if not ALLOWED.match(name)]
     if foreign:
         return f"linux_{machine}"
-    glibc = max((int(major), int(minor)) for major, minor in re.findall(r"Name: GLIBC_(\d+)\.(\d+)", said))
-    return "manylinux_{}_{}_{}".format(*glibc, machine)
+    glibc = [(int(major), int(minor)) for major, minor in re.findall(r"Name: GLIBC_(\d+)\.(\d+)", said)]
+    if "GLIBC_ABI_DT_RELR" in said:  # packed relocations
+        glibc.append((2, 36))
+    return "manylinux_{}_{}_{}".format(*max(glibc), machine)
 
 
 class Binary(Distribution):

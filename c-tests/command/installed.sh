@@ -84,20 +84,21 @@ fi
 
 if has cmake CMake; then
   mkdir "$scratch/cmake"
-  cat > "$scratch/cmake/CMakeLists.txt" << 'M'
+  version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+  cat > "$scratch/cmake/CMakeLists.txt" << M
 cmake_minimum_required(VERSION 3.16)
 project(programs C)
-find_package(topdown 0.1 REQUIRED)
+find_package(topdown $version REQUIRED)
 foreach(library topdown::topdown topdown::topdown-static topdown::record topdown::record-static jevents::jevents jevents::jevents-static)
-  string(MAKE_C_IDENTIFIER ${library} name)
+  string(MAKE_C_IDENTIFIER \${library} name)
   if(library MATCHES jevents)
-    add_executable(${name} ../events.c)
+    add_executable(\${name} ../events.c)
   elseif(library MATCHES record)
-    add_executable(${name} ../record.c)
+    add_executable(\${name} ../record.c)
   else()
-    add_executable(${name} ../program.c)
+    add_executable(\${name} ../program.c)
   endif()
-  target_link_libraries(${name} ${library})
+  target_link_libraries(\${name} \${library})
 endforeach()
 M
   cp examples/record.c "$scratch/record.c"
@@ -105,7 +106,7 @@ M
   cmake --build "$scratch/cmake/out" > "$scratch/said" || { cat "$scratch/said"; exit 1; }
   for name in topdown__topdown topdown__topdown_static jevents__jevents jevents__jevents_static; do "$scratch/cmake/out/$name" > /dev/null; done
   pass CMake
-  sed -i 's/topdown 0.1/topdown 7/' "$scratch/cmake/CMakeLists.txt"
+  sed -i "s/topdown $version/topdown 7/" "$scratch/cmake/CMakeLists.txt"
   ! cmake -S "$scratch/cmake" -B "$scratch/cmake/newer" -DCMAKE_PREFIX_PATH="$root" -DCMAKE_LIBRARY_ARCHITECTURE="$(gcc -print-multiarch)" > /dev/null 2>&1
   pass 'CMake, a version that is not there'
 fi
