@@ -86,6 +86,9 @@ class Regions(unittest.TestCase):
         self.assertIn("retiring", str(figures))
         self.assertGreater(figures.seconds, 0)
         self.assertTrue(0 < figures.own < 0.5, figures.own)
+        with topdown.region("short") as short:
+            pass
+        self.assertRegex(str(short.figures()), r"\n  of the slots [1-9][0-9.]* % begin and end the executions$")
         with self.assertRaisesRegex(AttributeError, "no 'retirng'"):
             figures.retirng
         with self.assertRaisesRegex(topdown.NotCounted, "l1_bound"):

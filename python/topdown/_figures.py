@@ -65,6 +65,8 @@ class Figures:
     def __str__(self):
         lines = [f"{self.name} ({self.thread}): {self.executions} executions, {self.seconds:.6f} s, {self.slots} slots; {self.source}"]
         lines += [f"{'  ' * share.level}{name:20} {share}" for name, share in self._shares.items()]
+        if self.own >= 0.0005 and self._shares:  # what shows in a decimal
+            lines.append(f"  of the slots {100 * self.own:.1f} % begin and end the executions")
         return "\n".join(lines + [f"  {self.why}"] * bool(self.why))
 
     __repr__ = __str__
