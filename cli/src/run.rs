@@ -1,5 +1,7 @@
 //! `topdown run`: a program under libtopdown-preload.so, and the report of it.
 
+mod destination;
+
 use crate::means;
 use crate::metrics::Endpoint;
 use crate::outcome::{FAILED, Failure, ended, failed, not_run, say_report, write_timeline};
@@ -9,6 +11,7 @@ use crate::stat::levels::{DEEPEST, LevelTrial};
 use crate::stat::{LONGEST, OutsideGroups};
 use crate::sys::{self, End, OpenedWatch};
 use crate::{preload, say, simulation, sources, unmeasured};
+use destination::{Destination, leave_job};
 use std::collections::hash_map::RandomState;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -19,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 use topdown::{Options, SourceKind, TopDown};
-use topdown_report::{Claim, Format, JobDirectory, JobPlace, Joined, Left, Output, OutsideCount, Report};
+use topdown_report::{Format, Output, OutsideCount, Report};
 
 /// What the library inside counts.
 const SOURCE: &str = "TOPDOWN_SOURCE";
@@ -177,33 +180,6 @@ impl Arguments {
         // (a level that one group holds may be the library's, by registers)
         let source = if self.outside { SourceKind::Counters } else { SourceKind::Automatic };
         TurnPlan::of(self.td_level, &self.deep, &LevelTrial { cpus: None, kernel: false, source })
-    }
-
-    /// Where the report goes: as a rank of a job into that of all, unless its name tells ranks, processes or hosts apart.
-    fn destination(&self, format: Format, directory: &Directory) -> Destination {
-        let (Some(output), Some(named)) = (&self.output, &self.named) else { return Destination::Terminal };
-        let pid = std::process::id();
-        let has_report = format != Format::Trace;
-        let place = JobPlace::of_report((named, output), (pid, &sys::host()), sys::environment_of(pid))
-            .filter(|_| has_report);
-        if let Some(place) = place {
-            let words: Vec<_> = self.command.iter().map(|word| word.to_string_lossy()).collect();
-            let about = (sys::host(), words.join(" "), directory.path.clone());
-            let is_first = place.rank == 0;
-            match JobDirectory::join((named, output, None), place, about) {
-                Joined::Job(job) => {
-                    if is_first && (self.deep.drill || self.deep.has_figures() || self.per_process) {
-                        say(
-                            "the report of all ranks has their levels and nodes; what --drill, --metrics and --per-process add is of one rank: \
-                             -o with %r in the name",
-                        );
-                    }
-                    return Destination::Job(job);
-                }
-                Joined::Alone(why) => why.iter().for_each(|why| say(why)),
-            }
-        }
-        Destination::File(Claim::of(output))
     }
 
     /// Whether the command has regions, as far as that is known before it runs.
@@ -380,53 +356,6 @@ fn reported(
     };
     let lacks = write_report(arguments, &mut directory, outside, why_not, (format, goes_to));
     judged(ran.end, lacks)
-}
-
-/// Where a report goes.
-enum Destination {
-    /// Standard error.
-    Terminal,
-    /// A file of its own.
-    File(Claim),
-    /// The file of a job, of which this is a rank.
-    Job(Box<JobDirectory>),
-}
-
-/// Leaves what a rank of a job has measured for the report of all, and writes that, if it is the last. What the rank's own report lacks
-/// of what is required.
-fn leave_job(
-    arguments: &Arguments,
-    directory: &mut Directory,
-    (outside, trouble): (OutsideCount, &str),
-    (format, job): (Format, JobDirectory),
-) -> Option<String> {
-    let tables = directory.tables().unwrap_or_default();
-    let mut lacks = None;
-    if arguments.require.is_some() || arguments.timeline.is_some() {
-        lacks = arguments.require.map(|_| "there is no report".into());
-        match topdown_report::merge(&tables, Some(outside.clone())) {
-            Ok(report) => {
-                lacks = arguments.require.and_then(|require| require.lacks(&report));
-                write_timeline(&report, arguments.timeline.as_deref());
-            }
-            Err(error) => say(&format!("no report of this rank: {error}")),
-        }
-    }
-    let path = job.path().to_path_buf();
-    let left = job.leave(&tables, &outside, (trouble, false), |report, path| {
-        topdown_report::write(report, Some(path), format)?;
-        came_to_nothing(arguments, report).for_each(|line| say(&line));
-        Ok(())
-    });
-    match left {
-        Ok(Left::Others) => {}
-        Ok(Left::Report(made)) => say(&made.text()),
-        Err(error) => {
-            let figures = if tables.iter().any(|table| table.exists()) { directory.keep() } else { &path };
-            say(&format!("no report: {error}; the figures are in {}", figures.display()));
-        }
-    }
-    lacks
 }
 
 /// Writes the report of a command that has ended, or says why there is none. `why_not`: why nothing in it was measured; empty: that
