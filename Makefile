@@ -12,7 +12,7 @@ CXXFLAGS ?= -O2 -g
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 OUT := target/release
-LIB := $(OUT)/libtopdown.so
+LIB := $(OUT)/libtopdown.so.0
 JEVENTS := $(OUT)/static/libjevents.a
 RECORD := $(OUT)/static/libtopdown-record.a
 # what writes man pages and completions: of a build for another machine, this one's
@@ -45,12 +45,7 @@ all: $(LIB) $(JEVENTS) $(RECORD) $(COMMANDS) $(MPI) ## build libraries and comma
 # Cargo is asked only if a source is newer: what was built here runs where no compiler is.
 $(LIB): $(SOURCES)
 	$(CARGO) build --release --locked --workspace
-	@ln -sf libtopdown.so $(LIB).0
-	@ln -sf libtopdown_preload.so $(OUT)/libtopdown-preload.so
-	@ln -sf libjevents.so $(OUT)/libjevents.so.1
-	@ln -sf libtopdown_recorder.so $(OUT)/libtopdown-record.so.0
-	@ln -sf libtopdown-record.so.0 $(OUT)/libtopdown-record.so
-	@touch $(LIB)
+	@abi/link $(OUT) -Wl,--strip-debug $(LDFLAGS)
 
 $(JEVENTS): $(LIB) abi/archive abi/jevents-symbols.txt
 	@abi/archive $(OUT)/libjevents.a $@ abi/jevents-symbols.txt
@@ -300,9 +295,9 @@ install: all ## install commands, libraries, headers, pkg-config and CMake files
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(LIBDIR)/cmake/topdown $(DESTDIR)$(INCLUDEDIR)/jevents $(DESTDIR)$(DATADIR)
 	install -m 755 $(OUT)/topdown $(COMMANDS) $(DESTDIR)$(BINDIR)
 	install -m 755 $(LIB) $(DESTDIR)$(LIBDIR)/libtopdown.so.$(VERSION)
-	install -m 755 $(OUT)/libtopdown_preload.so $(DESTDIR)$(LIBDIR)/libtopdown-preload.so
-	install -m 755 $(OUT)/libtopdown_recorder.so $(DESTDIR)$(LIBDIR)/libtopdown-record.so.0
-	install -m 755 $(OUT)/libjevents.so $(DESTDIR)$(LIBDIR)/libjevents.so.1
+	install -m 755 $(OUT)/libtopdown-preload.so $(DESTDIR)$(LIBDIR)/libtopdown-preload.so
+	install -m 755 $(OUT)/libtopdown-record.so.0 $(DESTDIR)$(LIBDIR)/libtopdown-record.so.0
+	install -m 755 $(OUT)/libjevents.so.1 $(DESTDIR)$(LIBDIR)/libjevents.so.1
 	install -m 755 $(MPI) $(DESTDIR)$(LIBDIR)/libtopdown-mpi.so
 	ln -sf libtopdown.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libtopdown.so.0
 	ln -sf libtopdown.so.0 $(DESTDIR)$(LIBDIR)/libtopdown.so

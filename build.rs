@@ -1,6 +1,5 @@
 //! Makes the tables of CPUs from the texts of their cores (`cpus/*.txt`) and of nodes (`cpus/nodes.list`), and from those in the directory
-//! that TOPDOWN_TEXTS names, if it is set. Gives the shared library its SONAME, and keeps it loaded: threads point the kernel to its
-//! restartable sequences. `abi/cc` adds the symbol versions.
+//! that TOPDOWN_TEXTS names, if it is set.
 
 #[path = "src/cpu/deep.rs"]
 #[allow(dead_code)]
@@ -35,12 +34,10 @@ const NODES: &str = "nodes.list";
 const DEEP: &str = "deep";
 
 fn main() {
-    for changed in ["build.rs", "build", "abi", "src/cpu", TEXTS] {
+    for changed in ["build.rs", "build", "src/cpu", TEXTS] {
         println!("cargo:rerun-if-changed={changed}");
     }
     println!("cargo:rerun-if-env-changed={MORE_TEXTS}");
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libtopdown.so.0");
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
 
     let (mut cores, mut nodes) = (Vec::new(), Vec::new());
     let more = env::var_os(MORE_TEXTS).filter(|path| !path.is_empty()).map(PathBuf::from);

@@ -20,7 +20,7 @@ wheel=$(echo "$scratch"/wheel/*.whl)
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 
 # no newer glibc than the tag says, and no library besides
-glibc=$(readelf -W -V target/release/libtopdown.so | grep -oE 'Name: GLIBC_[0-9.]+' | sed 's/.*_//' | sort -V | tail -n 1)
+glibc=$(readelf -W -V target/release/libtopdown.so.0 | grep -oE 'Name: GLIBC_[0-9.]+' | sed 's/.*_//' | sort -V | tail -n 1)
 [[ $wheel = */topdown-$version-py3-none-manylinux_${glibc/./_}_$(uname -m).whl ]] || { echo "glibc $glibc, and $wheel"; exit 1; }
 
 "$python" -m venv --without-pip "$scratch/clean"

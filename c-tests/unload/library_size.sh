@@ -4,7 +4,7 @@
 # needs: nothing
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-library=target/release/libtopdown.so
+library=target/release/libtopdown.so.0
 stripped=$(mktemp)
 trap 'rm -f "$stripped"' EXIT
 fail() { echo "$library: $1"; exit 1; }
