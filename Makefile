@@ -228,8 +228,8 @@ explore: programs ## all tests, on all machines, with another seed each time (SE
 check-arm64: ## build for arm64, and test that on the emulated arm64 machine
 	@c-tests/arm64/check
 
-check-root: ## make demo and make check in a new root of Debian's stable that has the packages of README and no others
-	@c-tests/tools/bare-root
+check-root: ## make demo and make check in a new root that has the packages of README and no others, of Debian's stable or SUITE
+	@c-tests/tools/bare-root $(if $(SUITE),-s $(SUITE))
 
 fuzz: ## feed the fuzzers for FUZZ_SECONDS each (600), and keep in fuzz/corpus what reaches further
 	@c-tests/tools/fuzz -m $(FUZZ_SECONDS)
