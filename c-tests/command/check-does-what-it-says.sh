@@ -11,7 +11,10 @@ sets $kernel/perf_event_paranoid 2
 work() { echo "i=0; while [ \$i -lt $1 ]; do i=\$((i + 1)); done"; }
 short=$(work 3000) some=$(work 60000) long=$(work 700000) # (of level 6 dozens of groups take turns)
 as=()
-situation='' deep=yes
+situation=''
+# (what goes down to the last level takes long, and is no matter of who asks)
+deep='stat run drill'
+[ -z "${GATE:-}" ] || deep=stat
 # (the whole of a hybrid CPU's E-cores may have fewer levels)
 [ $device = cpu ] || taskset -cp "$(cat $pmu/../cpu_atom/cpus)" $$ > /dev/null
 
@@ -50,7 +53,7 @@ times() {
 counts() {
   local command=$1 level=$3 asked=$3 work=$short
   [ "$2" = true ] || { ends 123 'no slots of the whole' "$command" --require slots -o "$scratch/r.json" -- sh -c "$short"; return; }
-  [[ $level -lt 3 || $deep = yes ]] || asked=2 # (that takes long, and is no matter of who asks)
+  [[ $level -lt 3 || " $deep " = *" $command "* ]] || asked=2
   case $asked in 1) ;; 2) work=$some;; *) work=$long;; esac
   ends 0 '' "$command" --td-level "$asked" --require "$asked" -o "$scratch/r.json" -- sh -c "$work"
   [ "$level" -ge 6 ] ||
@@ -84,7 +87,7 @@ try() { # try NAME CAN LEVEL HOW
     record-*) records "$can" "$how";;
     record_ptrace-*) records "$can" "$how" --ptrace;;
     record_all_cpus-*) records "$can" "$how" -a;;
-    drill-true) [ "$deep" != yes ] || ends 0 '' stat --drill --require 3 -o "$scratch/r.json" -- sh -c "$long";;
+    drill-true) [[ " $deep " != *' drill '* ]] || ends 0 '' stat --drill --require 3 -o "$scratch/r.json" -- sh -c "$long";;
     drill-false) ends no '' stat --drill --require 3 -o "$scratch/r.json" -- sh -c "$short";;
     record_tpebs-true) ends 0 '' stat --record-tpebs -o "$scratch/r.txt" -- sh -c "$some"; ! grep -q 'cannot be sampled' "$scratch/said";;
     record_tpebs-false) ends 125 '' stat --record-tpebs -- sh -c "$short" || ends 0 'nothing is measured\|cannot be sampled' stat --record-tpebs -o "$scratch/r.txt" -- sh -c "$short" ;;

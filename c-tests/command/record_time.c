@@ -67,7 +67,7 @@ static int program(char **argv)
         turns = TURNS_IN_STEP;
     has_naps = strcmp(how, "naps") == 0; /* a function always follows one */
     rounds /= has_naps ? ROUNDS_A_NAP : 1;
-    rounds = is_mapping ? MAPPED_ROUNDS : rounds;
+    rounds = is_mapping ? (int)repeats(MAPPED_ROUNDS) : rounds;
     if (strcmp(how, "threads") == 0) {
         CHECK_EQ(pthread_create(&other, NULL, works, NULL), 0);
         works(NULL);
@@ -172,7 +172,7 @@ static double behind(const char *text, const char *from, const char *key)
  * each. One in forty of such intervals ends above the truth (they are of 95 %), but not two one after the other. */
 static void kernel_is_not_told_as_user_mode(void)
 {
-    const double user = 2e-9 * MAPPED_ROUNDS * (TIMES_LESS + 1) * TURNS;
+    const double user = 2e-9 * (double)repeats(MAPPED_ROUNDS) * (TIMES_LESS + 1) * TURNS;
     int above = 0;
     do {
         recorded((const char *[]){"--ptrace", NULL}, "maps", "r.json");
@@ -193,7 +193,8 @@ int main(int argc, char **argv)
     stat_begins_without_mix();
     kernel_never_lowers();
     static const char *const HOWS[] = {"alone", "in step", "naps", "threads", "leader ends", "started", "execs10", "calls"};
-    for (size_t k = 0; k < sizeof HOWS / sizeof HOWS[0]; k++) {
+    /* (each in the gate by one of the two) */
+    for (size_t k = 0; k < sizeof HOWS / sizeof HOWS[0]; k += in_gate() ? 2 : 1) {
         recorded((const char *[]){NULL}, HOWS[k], "r.csv");
         time_is_true(HOWS[k], "timer");
     }
@@ -232,7 +233,7 @@ int main(int argc, char **argv)
     /* without perf_event_open, by stops; without these it says what there is */
     set_until_end("/proc/sys/kernel/perf_event_paranoid", "3\n");
     kernel_is_not_told_as_user_mode();
-    for (size_t k = 0; k < sizeof HOWS / sizeof HOWS[0]; k++) {
+    for (size_t k = in_gate(); k < sizeof HOWS / sizeof HOWS[0]; k += in_gate() ? 2 : 1) {
         recorded((const char *[]){"--ptrace", NULL}, HOWS[k], "r.csv");
         time_is_true(HOWS[k], "stops");
     }
