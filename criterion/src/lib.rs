@@ -11,7 +11,13 @@
 //!
 //! The figures are slots for each iteration, in user mode: what one costs, whatever the clock does meanwhile. Criterion's intervals are
 //! about how iterations differ; what the counters leave unknown is told at the end, when the measurement is dropped.
+//!
+//! Benchmarks that are measured in time as ever leave a file of where their slots go by a [`Report`].
 #![forbid(unsafe_code)]
+
+mod report;
+
+pub use report::Report;
 
 use criterion::Throughput;
 use criterion::measurement::{Measurement, ValueFormatter};
