@@ -196,3 +196,97 @@ fn each_target_of_make_and_each_test_that_is_named_is_one() {
     assert!(wrong.is_empty(), "{}", wrong.into_iter().collect::<Vec<_>>().join("\n"));
     assert!(known > 60, "{known}");
 }
+
+/// Blocks of code that are indented, each with the lines of it.
+fn blocks(text: &str) -> Vec<Vec<&str>> {
+    let (mut blocks, mut is_fenced, mut before) = (vec![Vec::new()], false, "");
+    for line in text.lines() {
+        is_fenced ^= line.trim_start().starts_with("```");
+        let goes_on = blocks.last().is_some_and(|block: &Vec<&str>| !block.is_empty());
+        match line.strip_prefix("    ") {
+            Some(own) if !is_fenced && (goes_on || before.is_empty()) => blocks.last_mut().unwrap().push(own),
+            None if line.is_empty() => {}
+            _ => blocks.push(Vec::new()),
+        }
+        before = line;
+    }
+    blocks
+}
+
+/// What a page shows of commands: each with the number of lines below it; and lines of figures that are of no command.
+fn outputs(text: &str) -> (Vec<(String, usize)>, Vec<&str>) {
+    let (mut commands, mut others) = (Vec::new(), Vec::new());
+    for block in blocks(text) {
+        let mut below: Option<(String, usize)> = None;
+        for line in block {
+            match (line.trim_start().strip_prefix("$ "), &mut below) {
+                (Some(command), _) => {
+                    let typed = command.split(" #").next().unwrap_or_default().trim_end().to_string();
+                    commands.extend(below.replace((typed, 0)));
+                }
+                (None, Some((_, lines))) => *lines += 1,
+                (None, None) if has_figures(line) => others.push(line),
+                (None, None) => {}
+            }
+        }
+        commands.extend(below);
+    }
+    commands.retain(|(_, lines)| *lines > 0);
+    (commands, others)
+}
+
+/// Whether a program may have written this: a share, an interval, or `topdown: `.
+fn has_figures(line: &str) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let is_number = |word: &str| word.ends_with(|c: char| c.is_ascii_digit());
+    let is_comment = line.contains("/*") || line.contains("//");
+    let has_share = words.windows(2).any(|two| is_number(two[0]) && two[1].starts_with('%'));
+    line.starts_with("topdown: ") || !is_comment && (has_share || line.contains('±'))
+}
+
+#[test]
+fn what_a_page_shows_of_a_command_is_compared_with_what_it_writes() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let table = fs::read_to_string(root.join("c-tests/shown.list")).unwrap();
+    let rows = fs::read_to_string(root.join("c-tests/rows")).unwrap();
+    let machines: BTreeSet<String> = rows
+        .lines()
+        .filter_map(|line| {
+            let (cpu, rest) = line.split_once(' ')?;
+            Some(format!("{}-{}", cpu.split(',').next()?, rest.split_whitespace().next()?))
+        })
+        .collect();
+    let (mut wrong, mut listed, mut of) = (Vec::new(), BTreeSet::new(), None);
+    let mut nobodys = 0;
+    for line in table.lines().filter(|line| !line.starts_with('#')) {
+        if let (Some(command), Some(page)) = (line.strip_prefix("  $ "), of) {
+            listed.insert((String::from(page), command.to_string()));
+        } else if !line.starts_with(' ') && !line.is_empty() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            of = words.first().copied();
+            let by = words.get(1).copied().unwrap_or_default();
+            let page = of.unwrap_or_default();
+            // (another test says which page it compares)
+            let is_test = || fs::read_to_string(root.join(by)).is_ok_and(|test| test.contains(page));
+            nobodys += usize::from(by == "nobody");
+            if !(by == "here" || by == "nobody" && words.len() > 4 || machines.contains(by) || is_test()) {
+                wrong.push(format!("{line}: nobody compares it"));
+            }
+        }
+    }
+    assert!(nobodys <= 4, "{nobodys} are compared by nobody");
+    for path in pages() {
+        let text = fs::read_to_string(&path).unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let page = if name == "README.md" { name.to_string() } else { format!("docs/{name}") };
+        let (commands, others) = outputs(&text);
+        wrong.extend(others.iter().map(|line| format!("{page}: of which `$ COMMAND` is this: {line}")));
+        for (command, _) in commands {
+            if !listed.contains(&(page.clone(), command.clone())) {
+                wrong.push(format!("{page}: c-tests/shown.list has not `$ {command}`"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(listed.len() > 30, "{}", listed.len());
+}
