@@ -6,6 +6,7 @@ mod running;
 use std::collections::BTreeMap;
 use std::env;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -77,6 +78,24 @@ fn can_sample(workshop: &Workshop) -> bool {
     can
 }
 
+/// What the guide shows of this command is what it wrote (tools/shown compares them); where time alone can be told, as on the guide's machine.
+fn is_as_shown(line: &str, text: &str) {
+    let of = line.split(" #").next().unwrap_or_default().trim_end();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let table = fs::read_to_string(root.join("c-tests/shown.list")).unwrap();
+    if !table.contains(&format!("docs/guide.md cli/tests/guide.rs lines\n  $ {of}\n")) {
+        return;
+    }
+    let tool = root.join("c-tests/tools/shown");
+    let mut command = Command::new("python3");
+    command.arg(tool).args(["compare", "docs/guide.md", of]);
+    command.stdin(Stdio::piped()).stderr(Stdio::piped()).stdout(Stdio::piped());
+    let Ok(mut child) = command.spawn() else { return eprintln!("SKIP: python3 is not installed") };
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+}
+
 /// The first function below "(all)" of a profile.
 fn first_function(text: &str) -> Option<&str> {
     let mut lines = text.lines().skip_while(|line| !line.ends_with("(all)"));
@@ -106,12 +125,16 @@ fn the_commands_of_the_guide_run_and_find_what_it_says() {
         return;
     }
     let trouble = BTreeMap::from(TROUBLE);
+    let is_as_the_guides = said(&workshop.typed("topdown check")).contains("has no PMU");
     for line in commands() {
         let output = workshop.typed(line);
         let text = said(&output);
         // (where there are no counters, that is what it says)
         let is_check = line.starts_with("topdown check");
         assert!(is_check || output.status.success(), "{line}: {}\n{text}", output.status);
+        if is_as_the_guides {
+            is_as_shown(line, &text);
+        }
         let is_of_before =
             line.starts_with("topdown record -- ") || line.starts_with("topdown record --lines -- ");
         let of = line.rsplit("./").next().and_then(|name| trouble.get(name)).filter(|_| is_of_before);
