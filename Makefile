@@ -24,7 +24,7 @@ INCLUDES := -Iinclude -Ic-tests/include -Ic-tests
 LINK := -L$(OUT) -Wl,--as-needed -ltopdown -Wl,-rpath,$(abspath $(OUT)) -pthread -lm
 COMPILE_C = $(CC) -std=gnu11 $(CFLAGS) $(WARNINGS) $(INCLUDES)
 COMPILE_CXX = $(CXX) -std=c++17 $(CXXFLAGS) $(WARNINGS) $(INCLUDES)
-SOURCES := Cargo.toml Cargo.lock $(wildcard */Cargo.toml) build.rs $(wildcard .cargo/* abi/* build/* cpus/*.txt cpus/*.list) $(shell find -H src seam cli jevents metric-files patch preload record recorder report selftest table -name '*.rs' -o -name '*.css' -o -name '*.js')
+SOURCES := Cargo.toml Cargo.lock $(wildcard */Cargo.toml) build.rs $(wildcard .cargo/* abi/* build/* cpus/*.txt cpus/*.list cpus/deep/*) $(shell find -H src seam cli jevents lake metric-files patch preload record recorder report selftest table -name '*.rs' -o -name '*.css' -o -name '*.js')
 JEVENTS_HEADERS := $(wildcard include/jevents/*.h c-tests/jevents/*.h c-tests/jevents/*/*/*.h)
 HEADERS := include/topdown.h include/topdown.hpp include/topdown_inline.h include/topdown_region.h include/topdown_record.h $(wildcard c-tests/include/*.h c-tests/vm/*.h)
 # Folders of c-tests by subject. What is built of them has no folders: target/c-tests/NAME.
@@ -228,7 +228,7 @@ explore: programs ## all tests, on all machines, with another seed each time (SE
 check-arm64: ## build for arm64, and test that on the emulated arm64 machine
 	@c-tests/arm64/check
 
-check-root: ## make demo and make check in a new root that has the packages of README and no others, of Debian's stable or SUITE
+check-root: ## make demo and make check in a new root that has the packages of docs/building.md and no others, of Debian's stable or SUITE
 	@c-tests/tools/bare-root $(if $(SUITE),-s $(SUITE))
 
 fuzz: ## feed the fuzzers for FUZZ_SECONDS each (600), and keep in fuzz/corpus what reaches further

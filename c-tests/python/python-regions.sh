@@ -10,5 +10,5 @@ python=/usr/bin/python3
 site=$(mktemp -d)
 finally "rm -rf $site"
 cp -r python/topdown "$site"
-cp target/release/libtopdown.so.0 "$site/topdown"
+cp target/release/libtopdown.so.0 "$site/topdown/libtopdown.so"
 PYTHONPATH=$site $python -B python/tests/truth.py auto registers counters
