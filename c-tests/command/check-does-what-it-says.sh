@@ -12,9 +12,9 @@ work() { echo "i=0; while [ \$i -lt $1 ]; do i=\$((i + 1)); done"; }
 short=$(work 3000) some=$(work 60000) long=$(work 700000) # (of level 6 dozens of groups take turns)
 as=()
 situation=''
-# (what goes down to the last level takes long, and is no matter of who asks)
+# (what goes down to the last level takes long: a user has it as root has, and in the gate `run` as `stat`)
 deep='stat run drill'
-[ -z "${GATE:-}" ] || deep=stat
+[ -z "${GATE:-}" ] || deep='stat drill'
 # (the whole of a hybrid CPU's E-cores may have fewer levels)
 [ $device = cpu ] || taskset -cp "$(cat $pmu/../cpu_atom/cpus)" $$ > /dev/null
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What docs show of commands that need no counters is what they write here (the table c-tests/shown.list).
+# What docs show of commands that need no counters is what they write here (the table c-tests/pages).
 # needs: nothing
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# What README and docs show of commands on this machine is what they write, but for numbers and where lines are broken (the table c-tests/shown.list).
+# What README and docs show of commands on this machine is what they write, but for numbers and where lines are broken (the table c-tests/pages).
 # needs: counters
 . "$(dirname "$0")/../include/case.sh"
 command -v python3 > /dev/null || skip "python3 is not installed"
 hostname vm
 sets $kernel/perf_event_paranoid 2
+target/examples/loop | grep -xE 'retiring [0-9.]+ % within [0-9.]+ points'
 c-tests/tools/shown run "$MACHINE"

@@ -247,7 +247,7 @@ fn has_figures(line: &str) -> bool {
 #[test]
 fn what_a_page_shows_of_a_command_is_compared_with_what_it_writes() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let table = fs::read_to_string(root.join("c-tests/shown.list")).unwrap();
+    let table = fs::read_to_string(root.join("c-tests/pages")).unwrap();
     let rows = fs::read_to_string(root.join("c-tests/rows")).unwrap();
     let machines: BTreeSet<String> = rows
         .lines()
@@ -283,7 +283,7 @@ fn what_a_page_shows_of_a_command_is_compared_with_what_it_writes() {
         wrong.extend(others.iter().map(|line| format!("{page}: of which `$ COMMAND` is this: {line}")));
         for (command, _) in commands {
             if !listed.contains(&(page.clone(), command.clone())) {
-                wrong.push(format!("{page}: c-tests/shown.list has not `$ {command}`"));
+                wrong.push(format!("{page}: c-tests/pages has not `$ {command}`"));
             }
         }
     }

@@ -3,7 +3,7 @@
 
 mod running;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fs;
 use std::io::Write;
@@ -78,15 +78,30 @@ fn can_sample(workshop: &Workshop) -> bool {
     can
 }
 
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn without_remark(line: &str) -> &str {
+    line.split(" #").next().unwrap_or_default().trim_end()
+}
+
+/// The commands whose output is compared here, as the table says.
+fn compared() -> BTreeSet<String> {
+    let table = fs::read_to_string(root().join("c-tests/pages")).unwrap();
+    let lines: Vec<&str> = table.lines().collect();
+    let is_here = |pair: &&[&str]| pair[0].starts_with("docs/guide.md cli/tests/guide.rs");
+    let command = |pair: &[&str]| pair[1].strip_prefix("  $ ").unwrap().to_string();
+    lines.windows(2).filter(is_here).map(command).collect()
+}
+
 /// What the guide shows of this command is what it wrote (tools/shown compares them); where time alone can be told, as on the guide's machine.
 fn is_as_shown(line: &str, text: &str) {
-    let of = line.split(" #").next().unwrap_or_default().trim_end();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let table = fs::read_to_string(root.join("c-tests/shown.list")).unwrap();
-    if !table.contains(&format!("docs/guide.md cli/tests/guide.rs lines\n  $ {of}\n")) {
+    let of = without_remark(line);
+    if !compared().contains(of) {
         return;
     }
-    let tool = root.join("c-tests/tools/shown");
+    let tool = root().join("c-tests/tools/shown");
     let mut command = Command::new("python3");
     command.arg(tool).args(["compare", "docs/guide.md", of]);
     command.stdin(Stdio::piped()).stderr(Stdio::piped()).stdout(Stdio::piped());
@@ -106,6 +121,8 @@ fn first_function(text: &str) -> Option<&str> {
 fn each_program_has_a_command_and_each_command_is_of_a_program() {
     let files: Vec<PathBuf> = fs::read_dir(examples()).unwrap().map(|file| file.unwrap().path()).collect();
     assert_eq!(files.len(), TROUBLE.len());
+    let typed: BTreeSet<String> = commands().into_iter().map(|line| without_remark(line).into()).collect();
+    assert!(!compared().is_empty() && compared().is_subset(&typed), "{:?}", compared().difference(&typed));
     for (name, _) in TROUBLE {
         let source = fs::read_to_string(examples().join(name).with_extension("c")).unwrap();
         assert!(source.contains("#ifdef FIXED"), "{name}");

@@ -72,7 +72,8 @@ impl Report {
     }
 
     /// Runs a benchmark's routine so many times, adds what was counted meanwhile to what else ran under the name, and gives the time that
-    /// Criterion's `iter_custom` wants. (The two readings of the clock are counted, too.) What cannot be counted leaves the time alone in the file, and standard error tells why at the end.
+    /// Criterion's `iter_custom` wants. (The two readings of the clock are counted, too.) What cannot be counted leaves the time alone in
+    /// the file, and standard error tells why at the end.
     pub fn run<T>(&self, name: &str, iterations: u64, mut routine: impl FnMut() -> T) -> Duration {
         let before = self.counters.read();
         let begin = Instant::now();
