@@ -10,6 +10,7 @@
 #include "lib/stat.h"
 #include "lib/functions.h"
 #include "lib/profile.h"
+#include "coverage.h"
 #include "competing.h"
 #include <glob.h>
 #include <sys/stat.h>
@@ -123,9 +124,10 @@ static void time_is_true(const struct csv *csv, const struct tables *tables, con
         below = hypot(below, value - number(csv, row, "time", "_low"));
         above = hypot(above, number(csv, row, "time", "_high") - value);
     }
-    /* (95 % intervals of many functions: twice as wide, hardly one in ten thousand has the truth outside) */
-    if (rows == 0 ? all && part >= 0.01 : part < time - 2 * below || part > time + 2 * above)
-        FAIL("%s: %g of the time (%g less, %g more), in truth %g", name, time, below, above, part);
+    if (rows > 0)
+        lies_within(name, time, time - below, time + above, part);
+    else
+        CHECK(!all || part < 0.01);
 }
 
 /* Makes system calls, and counts as one of the functions. */

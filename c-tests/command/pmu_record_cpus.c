@@ -9,6 +9,7 @@
 #include "lib/stat.h"
 #include "lib/functions.h"
 #include "lib/profile.h"
+#include "coverage.h"
 #include <sched.h>
 #include <linux/perf_event.h>
 #include <sys/socket.h>
@@ -179,6 +180,11 @@ static void time_is_true(struct part part, const char *program, const char *func
              part.above / of_told, truth);
 }
 
+static void function_is_true(struct part part, const char *name, double truth)
+{
+    lies_within(name, part.time, part.time - part.below, part.time + part.above, truth);
+}
+
 /* Shares of all that a process did: `shares` of all that it did in its functions. (What calls them is some hundredth of it) */
 static void process_is_true(const struct csv *csv, const struct program *program, const double shares[4])
 {
@@ -246,7 +252,7 @@ static void program_is_true(const struct csv *csv, const struct program *program
         for (int node = 0; node < 4; node++)
             of_process[node] += part / 1e6 * truth.l1[node];
         if (!takes_turns)
-            time_is_true(part_of(csv, program->name, name, "own"), program->name, name, of_told, functions.time / of_told * part / 1e6);
+            function_is_true(part_of(csv, program->name, name, "own"), name, functions.time * part / 1e6);
     }
     fclose(file);
     if (!takes_turns)

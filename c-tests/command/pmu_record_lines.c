@@ -4,6 +4,7 @@
 #include "lib/stat.h"
 #include "lib/functions.h"
 #include "lib/profile.h"
+#include "coverage.h"
 
 /* What `topdown record` with these arguments says on standard error, or writes into a file. */
 static char *told(const char *file, char *const *arguments)
@@ -32,8 +33,8 @@ static void lines_are_true(const char *text, const int *parts, const char *funct
         CHECK(comment != NULL && comment < strchr(at, '\n') && sscanf(comment, "/* %d %% of the time */", &part) == 1);
         fprintf(stderr, "%.1f ± %.1f %%, in truth %d: %.*s\n", value, error, part, (int)(strchr(at, '\n') - name), name);
         CHECK_EQ(part, *parts);
-        /* (95 % intervals: twice as wide, hardly one in ten thousand has the truth outside; the loop and the call have a thousandth) */
-        CHECK(fabs(value - part) <= 2 * error + 0.2);
+        /* (the loop and the call have a thousandth) */
+        lies_within(function, value, value - error - 0.1, value + error + 0.1, part);
         CHECK(error < 10);
     }
 }

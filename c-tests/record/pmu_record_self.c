@@ -4,6 +4,7 @@
  * needs: counters, not-hybrid */
 #include "../command/lib/stat.h"
 #include "../command/lib/profile.h"
+#include "coverage.h"
 #define work call_functions /* (pmu.h has another) */
 #include "../command/lib/work.h"
 #undef work
@@ -48,10 +49,8 @@ static void profile_is_true(void)
         CHECK(row > 0);
         const struct truth truth = truth_of(mix_of_function(k));
         told += shares_are_true(&csv, row, &truth, 1, &worst) > 0;
-        /* (95 % intervals of many functions: twice as wide, hardly one in ten thousand has the truth outside) */
-        const double part = (spent[0][k] + spent[1][k] + spent[2][k]) / total;
-        const double time = number(&csv, row, "time", ""), low = number(&csv, row, "time", "_low"), high = number(&csv, row, "time", "_high");
-        CHECK(part >= time - 2 * (time - low) && part <= time + 2 * (high - time));
+        lies_within(name, number(&csv, row, "time", ""), number(&csv, row, "time", "_low"), number(&csv, row, "time", "_high"),
+                    (spent[0][k] + spent[1][k] + spent[2][k]) / total);
     }
     free(csv.text);
     fprintf(stderr, "%d functions told, worst share %.2f points off\n", told, 100 * worst);
