@@ -243,6 +243,9 @@ bench-counters: target/benches/counters ## what readings of general counters cos
 bench-intervals: ## what an interval of topdown stat costs, and of perf stat, on the emulated machine of 2 and 8 CPUs
 	@c-tests/vm/setup trixie && for cpus in 2 8; do c-tests/vm/run -s $$cpus -- benches/intervals; done
 
+bench-load: $(LIB) ## what loading the libraries costs a program, on the emulated machine
+	@c-tests/vm/setup trixie && c-tests/vm/run -s 2 -- benches/load
+
 bench-turns: ## what it costs a program that groups of counters take turns, on the emulated machine
 	@c-tests/vm/setup trixie && c-tests/vm/run -c gnr -s 2 -- benches/turns
 
@@ -351,4 +354,4 @@ clean: ## remove what was built
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-12s %s\n", $$1, $$2}'
 
-.PHONY: all programs benchmark-example demo check test quick check-vm explore check-arm64 check-root fuzz bench bench-intervals bench-turns figure screenshot example-stat example-vm header index man failures cpus install uninstall wheel deb check-deb copyright clean help
+.PHONY: all programs benchmark-example demo check test quick check-vm explore check-arm64 check-root fuzz bench bench-intervals bench-load bench-turns figure screenshot example-stat example-vm header index man failures cpus install uninstall wheel deb check-deb copyright clean help
