@@ -233,6 +233,8 @@ pub(crate) struct RawCounters {
 pub(crate) struct Entry {
     /// They are of the counters with these numbers, of the second of two groups or not.
     pub raw: RawCounters,
+    // (elsewhere no counter is read by its number)
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub numbers: [u32; 1 + MOST_COUNTERS],
     pub is_second: bool,
 }
