@@ -12,6 +12,8 @@
 
 #include "topdown.h"
 #include "topdown_region.h"
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <system_error>
 #include <utility>

@@ -55,7 +55,8 @@ int main()
         /* moved, it is one handle */
         topdown::counter other(std::move(counter));
         CHECK(other && !counter);
-        other = std::move(other);
+        topdown::counter &same = other; /* (compilers warn of what is moved to itself by name) */
+        other = std::move(same);
         CHECK(other.read(code).slots >= to.slots && !code);
         counter = std::move(other);
         counter.reset();
