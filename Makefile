@@ -293,7 +293,7 @@ CONFIGURE = sed -e 's|@version@|$(VERSION)|; s|@prefix@|$(PREFIX)|; s|@libdir@|$
 MANUALS = $(shell sed -n 's/^\.Nm \([A-Za-z0-9_]*\).*/\1/p' man/*.3)
 SHARED = man/man1/topdown*.1 $(patsubst man/%,man/man1/%,$(wildcard man/*.1)) $(MANUALS:%=man/man3/%.3) man/man7/topdown.7 bash-completion/completions/topdown zsh/site-functions/_topdown fish/vendor_completions.d/topdown.fish
 
-install: all ## install commands, libraries, headers, pkg-config and CMake files, schemas, man pages and completions under DESTDIR and PREFIX
+install: all ## install commands, libraries, headers, pkg-config and CMake files, schemas, licences, man pages and completions under DESTDIR and PREFIX
 	$(PLAIN_PATHS)
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(LIBDIR)/cmake/topdown $(DESTDIR)$(INCLUDEDIR)/jevents $(DESTDIR)$(DATADIR)
 	install -m 755 $(OUT)/topdown $(COMMANDS) $(DESTDIR)$(BINDIR)
@@ -316,8 +316,11 @@ install: all ## install commands, libraries, headers, pkg-config and CMake files
 		$(CONFIGURE) -e 's|@includedir@|$(shell realpath -ms --relative-to=$(LIBDIR)/cmake/topdown $(INCLUDEDIR))|' packaging/$$name.cmake.in \
 			> $(DESTDIR)$(LIBDIR)/cmake/topdown/$$name.cmake || exit; done
 	$(TOPDOWN) share-files $(DESTDIR)$(DATADIR)
-	install -d $(addprefix $(DESTDIR)$(DATADIR)/,man/man1 man/man3 man/man7 topdown/schema)
+	install -d $(addprefix $(DESTDIR)$(DATADIR)/,man/man1 man/man3 man/man7 topdown/schema topdown/licenses)
 	install -m 644 docs/schema/*.json $(DESTDIR)$(DATADIR)/topdown/schema
+	install -m 644 LICENSE-MIT LICENSE-APACHE $(DESTDIR)$(DATADIR)/topdown/licenses
+	install -m 644 cpus/deep/LICENSE $(DESTDIR)$(DATADIR)/topdown/licenses/LICENSE-CPUS
+	install -m 644 debian/copyright $(DESTDIR)$(DATADIR)/topdown/licenses/LICENSE-THIRD-PARTY
 	install -m 644 man/*.1 $(DESTDIR)$(DATADIR)/man/man1
 	install -m 644 man/*.3 $(DESTDIR)$(DATADIR)/man/man3
 	install -m 644 man/*.7 $(DESTDIR)$(DATADIR)/man/man7
@@ -352,6 +355,6 @@ clean: ## remove what was built
 	$(CARGO) clean
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-12s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-12s %s\n", $$1, $$2}'
 
-.PHONY: all programs benchmark-example demo check test quick check-vm explore check-arm64 check-root fuzz bench bench-intervals bench-load bench-turns figure screenshot example-stat example-vm header index man failures cpus install uninstall wheel deb check-deb copyright clean help
+.PHONY: all programs benchmark-example demo check test quick check-vm explore check-arm64 check-root fuzz bench bench-counters bench-intervals bench-load bench-turns figure screenshot example-stat example-vm header index man failures cpus install uninstall wheel deb check-deb copyright clean help

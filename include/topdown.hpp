@@ -14,6 +14,7 @@
 #include "topdown_region.h"
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <string>
 #include <system_error>
 #include <utility>

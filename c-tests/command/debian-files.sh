@@ -8,6 +8,12 @@ pass() { echo "pass $1"; }
 
 version=$(sed -n 's/^version = "\(.*\)"/\1/p;T;q' Cargo.toml)
 [ "$(sed -n 's/^libtopdown (\(.*\)) .*/\1/p;T;q' debian/changelog)" = "$version" ] || { echo "debian/changelog begins with another version than $version"; exit 1; }
+for file in Cargo.toml */Cargo.toml; do # (fuzz is shipped by nobody)
+  [ "$file" = fuzz/Cargo.toml ] || grep -qxF "version = \"$version\"" "$file" || { echo "$file has another version than $version"; exit 1; }
+done
+for named in "docs/python.md topdown-$version-" "examples/fleet/kubernetes.yaml topdown:$version "; do
+  grep -qF "${named#* }" "${named%% *}" || { echo "${named%% *} names another version than $version"; exit 1; }
+done
 pass version
 
 for library in topdown0:symbols topdown-record0:record-symbols jevents1:jevents-symbols; do

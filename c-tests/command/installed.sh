@@ -106,9 +106,13 @@ M
   cmake --build "$scratch/cmake/out" > "$scratch/said" || { cat "$scratch/said"; exit 1; }
   for name in topdown__topdown topdown__topdown_static jevents__jevents jevents__jevents_static; do "$scratch/cmake/out/$name" > /dev/null; done
   pass CMake
-  sed -i "s/topdown $version/topdown 7/" "$scratch/cmake/CMakeLists.txt"
-  ! cmake -S "$scratch/cmake" -B "$scratch/cmake/newer" -DCMAKE_PREFIX_PATH="$root" -DCMAKE_LIBRARY_ARCHITECTURE="$(gcc -print-multiarch)" > /dev/null 2>&1
-  pass 'CMake, a version that is not there'
+  asks_for() { # asks_for VERSION : whether CMake finds it
+    sed -i "s/topdown [0-9.]* REQUIRED/topdown $1 REQUIRED/" "$scratch/cmake/CMakeLists.txt"
+    cmake -S "$scratch/cmake" -B "$scratch/cmake/$1" -DCMAKE_PREFIX_PATH="$root" -DCMAKE_LIBRARY_ARCHITECTURE="$(gcc -print-multiarch)" > /dev/null 2>&1
+  }
+  for asked in "${version%%.*}" "${version%%.*}.0.9"; do asks_for "$asked" || { echo "CMake does not find topdown $asked"; exit 1; }; done
+  for asked in 7 "${version%%.*}.999"; do ! asks_for "$asked" || { echo "CMake finds topdown $asked"; exit 1; }; done
+  pass 'CMake, versions that are there and not'
 fi
 
 if has meson Meson; then
@@ -175,7 +179,7 @@ if has jsonschema 'schemas'; then
   valid() { PYTHONWARNINGS=ignore jsonschema -i "$1" "$root/share/topdown/schema/report.schema.json"; }
   valid "$scratch/report.json"
   sed 's/"schema": 1,/"schema": "1",/' "$scratch/report.json" > "$scratch/none.json"
-  ! valid "$scratch/none.json" 2> /dev/null
+  ! valid "$scratch/none.json" 2> /dev/null || { echo "a report whose schema is a text is valid"; exit 1; }
   pass 'schemas'
 fi
 

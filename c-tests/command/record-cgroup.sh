@@ -25,7 +25,7 @@ cat "$scratch/r.csv"
 for module in in-recorded in-below; do
   grep -q "\"much\",\"$module\"" "$scratch/r.csv"
 done
-! grep -q in-other "$scratch/r.csv"
+! grep in-other "$scratch/r.csv" || exit 1
 "$topdown" record -G recorded --duration 0.2 -o "$scratch/r.txt"
 grep -q 'topdown .* -G recorded' "$scratch/r.txt" # (what to run next)
 

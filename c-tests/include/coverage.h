@@ -1,6 +1,6 @@
 /* coverage.h: whether intervals of 95 % have the truth in them as often as they say. One in twenty does not, so what is asserted is how far
  * the truth is from what is told, in standard deviations that the interval tells: of each, and of all that a program looks at, no
- * further than one in a million would be by chance. */
+ * further than one in a million would be by chance (one in ten thousand, if they are parts of one total). */
 #ifndef COVERAGE_H
 #define COVERAGE_H
 #include "expect.h"
@@ -13,7 +13,7 @@ static inline double squares_at_most(int deviates)
     return deviates * pow(1 - variance + 4.7534 * sqrt(variance), 3);
 }
 
-/* Told is a value with an interval. What one program looks at is independent of each other. */
+/* Told is a value with an interval. */
 static inline void lies_within(const char *name, double told, double low, double high, double truth)
 {
     static double squares;
