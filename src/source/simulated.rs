@@ -8,6 +8,7 @@ use crate::read::{
     Snapshot,
 };
 use crate::registers::{CATEGORIES, RawMetrics, RawSlots, Registers};
+use crate::span::rounded;
 use crate::sys::kept::ThreadValue;
 use crate::sys::page::Times;
 use crate::sys::short;
@@ -75,7 +76,7 @@ impl Mix {
         if level_2.iter().zip(&level_1).any(|(part, parent)| *part > parent + 1e-9) {
             return Err(Error::invalid("a level 2 share of the mix is more than its level 1 share"));
         }
-        let units = |share: &f64| (share * WHOLE as f64).round() as u64;
+        let units = |share: &f64| rounded(share * WHOLE as f64);
         let mut shares: [u64; CATEGORIES] =
             std::array::from_fn(|k| units(all().nth(k).expect("eight shares")));
         // what rounding left over goes to the largest, which has room for it either way
@@ -308,7 +309,7 @@ fn units_of(numbers: &[f64]) -> Result<[u64; MOST_COUNTERS]> {
     if numbers.len() > MOST_COUNTERS || !numbers.iter().all(|number| (0.0..=64.0).contains(number)) {
         return Err(Error::invalid("what counters count in a cycle is not between 0 and 64"));
     }
-    let units = |k: usize| numbers.get(k).map_or(0, |number| (number * WHOLE as f64).round() as u64);
+    let units = |k: usize| numbers.get(k).map_or(0, |number| rounded(number * WHOLE as f64));
     Ok(std::array::from_fn(units))
 }
 

@@ -8,7 +8,7 @@ use super::{STEADY, Sum};
 use crate::bound::{MOST_WHILE_HANDLED, mean_of_sample, skid_of_counters, unseen};
 use crate::model::counters_down_to;
 use crate::sample::{Increments, Sample};
-use crate::span::float;
+use crate::span::{float, rounded};
 
 /// One in so many executions has a pair of empty ones before it, of the first and of the later.
 const ONE_IN: [u64; 2] = [16, 512];
@@ -184,7 +184,7 @@ impl Sum {
         let slots = |counted: u64| own(float(counted), all.slots).max(1.0) as u64;
         let mut sum = Sum { slots: slots(self.slots), measured_slots: slots(self.measured_slots), ..*self };
         for (counted, of_empties) in sum.counted.iter_mut().zip(all.counter) {
-            *counted = own(float(*counted), of_empties).round() as u64;
+            *counted = rounded(own(float(*counted), of_empties));
         }
         sum.closed.edges += off;
         (sum.together, sum.apart) = Default::default();

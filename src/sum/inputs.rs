@@ -5,7 +5,7 @@ use super::{Part, Sum};
 use crate::model;
 use crate::model::tree::{Input, Tree};
 use crate::sample::{Base, CATEGORIES, Sample};
-use crate::span::float;
+use crate::span::{float, rounded};
 
 /// What an input of the tree counted in the measured executions of a sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -89,8 +89,8 @@ impl Sum {
                     sum.closed.category[k] = all;
                     (sum.moments[k], sum.moments[CATEGORIES + k]) = (products, squares);
                 }
-                Input::Counter(k) => sum.counted[k] = all.round() as u64,
-                Input::Cycles(k, slots) => sum.counted[k] = (all / f64::from(slots)).round() as u64,
+                Input::Counter(k) => sum.counted[k] = rounded(all),
+                Input::Cycles(k, slots) => sum.counted[k] = rounded(all / f64::from(slots)),
             }
         }
         places.next().is_none().then_some(sum)
