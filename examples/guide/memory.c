@@ -7,14 +7,12 @@ enum { SIDE = 4096, ROUNDS = 20 };
 
 __attribute__((noinline)) static uint64_t sum_matrix(const uint32_t *matrix) {
   uint64_t sum = 0;
-  for (size_t outer = 0; outer < SIDE; outer++) {
-    for (size_t inner = 0; inner < SIDE; inner++) {
+  for (int i = 0; i < SIDE; i++) {
 #ifdef FIXED
-      sum += matrix[outer * SIDE + inner];
+    for (int k = 0; k < SIDE; k++) sum += matrix[i * SIDE + k];
 #else
-      sum += matrix[inner * SIDE + outer];
+    for (int k = 0; k < SIDE; k++) sum += matrix[k * SIDE + i];
 #endif
-    }
   }
   return sum;
 }
