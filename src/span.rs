@@ -31,11 +31,6 @@ pub(crate) struct Span {
     pub level: u32,
 }
 
-/// The nearest whole number; 0 of a negative one. (`f64::round` and `f64::ceil` are calls of libm, which the library would need, up to Rust 1.85.)
-pub(crate) fn rounded(n: f64) -> u64 {
-    (n + 0.5) as u64
-}
-
 /// As f64; numbers below 2^63, as all are that the library counts, take one instruction.
 #[inline(always)]
 pub(crate) fn float(n: u64) -> f64 {

@@ -5,10 +5,10 @@
 #![forbid(unsafe_code)]
 
 use super::{STEADY, Sum};
-use crate::bound::{MOST_WHILE_HANDLED, mean_of_sample, skid_of_counters, unseen};
+use crate::bound::{MOST_WHILE_HANDLED, mean_of_sample, rounded, skid_of_counters, unseen};
 use crate::model::counters_down_to;
 use crate::sample::{Increments, Sample};
-use crate::span::{float, rounded};
+use crate::span::float;
 
 /// One in so many executions has a pair of empty ones before it, of the first and of the later.
 const ONE_IN: [u64; 2] = [16, 512];

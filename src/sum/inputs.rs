@@ -2,10 +2,11 @@
 #![forbid(unsafe_code)]
 
 use super::{Part, Sum};
+use crate::bound::rounded;
 use crate::model;
 use crate::model::tree::{Input, Tree};
 use crate::sample::{Base, CATEGORIES, Sample};
-use crate::span::{float, rounded};
+use crate::span::float;
 
 /// What an input of the tree counted in the measured executions of a sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
