@@ -32,6 +32,8 @@ pub struct FilePlace {
     directory: OwnedFd,
     pub name: OsString,
     pub there: PlaceContent,
+    /// What is there, open: while it is, no file that comes later has its inode number.
+    _kept: Option<File>,
 }
 
 /// What has the name.
@@ -70,12 +72,14 @@ impl FilePlace {
             if fstatfs(&directory)?.f_type == PROC_SUPER_MAGIC {
                 let about = statat(&directory, &name, AtFlags::empty())?;
                 let is_fifo = FileType::from_raw_mode(about.st_mode).is_fifo();
-                return Ok(FilePlace { directory, name, there: PlaceContent::Descriptor { is_fifo } });
+                let there = PlaceContent::Descriptor { is_fifo };
+                return Ok(FilePlace { directory, name, there, _kept: None });
             }
             let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let entry = match openat(&directory, &name, flags, Mode::empty()).map_err(io::Error::from) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {
-                    return Ok(FilePlace { directory, name, there: PlaceContent::Nothing });
+                    let there = PlaceContent::Nothing;
+                    return Ok(FilePlace { directory, name, there, _kept: None });
                 }
                 opened => File::from(opened?),
             };
@@ -90,7 +94,7 @@ impl FilePlace {
             if !about.is_symlink() {
                 let there =
                     if about.is_file() { PlaceContent::File(about) } else { PlaceContent::Other(about) };
-                return Ok(FilePlace { directory, name, there });
+                return Ok(FilePlace { directory, name, there, _kept: Some(entry) });
             }
             path = PathBuf::from(OsString::from_vec(readlinkat(&entry, "", Vec::new())?.into_bytes()));
             last = Some(directory);
@@ -208,5 +212,27 @@ fn split(path: &Path) -> io::Result<(&Path, &OsStr)> {
     match name {
         b"" | b"." | b".." => Err(io::Error::from_raw_os_error(EISDIR)),
         name => Ok((Path::new(OsStr::from_bytes(parent)), OsStr::from_bytes(name))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_report_that_came_meanwhile_stays_though_the_inode_of_what_was_there_is_free() {
+        let directory = std::env::temp_dir().join(format!("topdown-place-{}", std::process::id()));
+        fs::create_dir(&directory).unwrap();
+        let path = directory.join("same.json");
+        fs::write(&path, "what was there").unwrap();
+        let place = FilePlace::of(&path).unwrap();
+        place.make(OsStr::new("beside"), 0o600).unwrap();
+        // (most file systems give a new file the number that was free last)
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "another's").unwrap();
+        assert!(matches!(place.replace_by(OsStr::new("beside")).unwrap(), Replaced::Another));
+        assert_eq!(fs::read_to_string(directory.join("beside")).unwrap(), "another's");
+        fs::remove_dir_all(&directory).unwrap();
     }
 }
