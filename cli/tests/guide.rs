@@ -19,7 +19,7 @@ const TROUBLE: [(&str, &str); 5] = [
     ("memory", "sum_matrix"),
     ("core", "divide_often"),
     ("sharing", "count_alone"),
-    ("kernel", "write"),
+    ("kernel", "(libc.so.6)"),
 ];
 
 fn examples() -> PathBuf {
