@@ -5,11 +5,6 @@
 use crate::model::slots_per_ns;
 use crate::registers::{FULL, RawSlots, Registers};
 
-/// The nearest whole number; 0 of a negative one. (`f64::round` and `f64::ceil` are calls of libm, which the library would need, up to Rust 1.85.)
-pub(crate) fn rounded(n: f64) -> u64 {
-    (n + 0.5) as u64
-}
-
 // One reading
 
 /// Slots that may pass between the reading of SLOTS and that of PERF_METRICS, and between either and the instructions

@@ -67,6 +67,12 @@ impl Registers {
     }
 }
 
+/// The nearest whole number; 0 of a negative one.
+/// (`f64::round` and `f64::ceil` are calls of libm up to Rust 1.85, and the library needs none.)
+pub(crate) fn rounded(n: f64) -> u64 {
+    (n + 0.5) as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,13 +2,12 @@
 //! rounding to 8 bits and the reset at each read(2) that the real ones have, or general-purpose counters.
 #![forbid(unsafe_code)]
 
-use crate::bound::rounded;
 use crate::error::{Error, Result};
 use crate::read::{
     Access, Clock, GroupCounts, MOST_COUNTERS, MetricsCounters, PageSchedule, PlainCounters, PlainCounts,
     Snapshot,
 };
-use crate::registers::{CATEGORIES, RawMetrics, RawSlots, Registers};
+use crate::registers::{CATEGORIES, RawMetrics, RawSlots, Registers, rounded};
 use crate::sys::kept::ThreadValue;
 use crate::sys::page::Times;
 use crate::sys::short;

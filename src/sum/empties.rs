@@ -5,8 +5,9 @@
 #![forbid(unsafe_code)]
 
 use super::{STEADY, Sum};
-use crate::bound::{MOST_WHILE_HANDLED, mean_of_sample, rounded, skid_of_counters, unseen};
+use crate::bound::{MOST_WHILE_HANDLED, mean_of_sample, skid_of_counters, unseen};
 use crate::model::counters_down_to;
+use crate::registers::rounded;
 use crate::sample::{Increments, Sample};
 use crate::span::float;
 

@@ -2,9 +2,9 @@
 #![forbid(unsafe_code)]
 
 use super::{Part, Sum};
-use crate::bound::rounded;
 use crate::model;
 use crate::model::tree::{Input, Tree};
+use crate::registers::rounded;
 use crate::sample::{Base, CATEGORIES, Sample};
 use crate::span::float;
 
