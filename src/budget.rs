@@ -152,7 +152,7 @@ impl Budget {
         let earned = distance as f64 * f64::from(self.settings.max_overhead) / MILLION;
         let price = (self.cost + self.cost / SLOW_PATHS) as f64 * self.sharing;
         let ratio = price / earned.max(1.0);
-        ratio as u64 + u64::from(ratio as u64 as f64 != ratio)
+        (ratio as u64).saturating_add(u64::from(ratio as u64 as f64 != ratio))
     }
 
     /// A window was opened; the clock when that began and when it was done.
